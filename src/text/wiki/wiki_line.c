@@ -162,14 +162,42 @@ static bool chinese_variants(struct span *s, struct buffer *out, size_t begin)
 	return true;
 }
 
-/* Apostrophes: two mean italics, three bold, five both; a single one is an apostrophe. */
-static void quotes(struct span *s, struct buffer *out, size_t begin)
+static size_t count_quotes(const char *text, size_t size, size_t at)
 {
 	size_t count = 0;
-	while (s->at < s->end && s->text[s->at] == '\'') {
+	while (at + count < size && text[at + count] == '\'')
 		count++;
-		s->at++;
+	return count;
+}
+
+/* Where three apostrophes are one before italics, as in l'''Iliade''; `size`: nowhere. MediaWiki's rule: if bold and italics both
+ * remain open at the end of the line, those that a single letter precedes, else a word, else a space. */
+static size_t find_elision(const char *text, size_t size)
+{
+	size_t bold = 0, italics = 0, single = size, word = size, space = size;
+	for (size_t at = 0, count; at<size; at += count> 0 ? count : 1) {
+		count = count_quotes(text, size, at);
+		bold += count >= 3;
+		italics += count == 2 || count >= 5;
+		if (count != 3 && count != 4)
+			continue;
+		size_t before = at + count - 3; /* the fourth is one anyway */
+		char last = before > 0 ? text[before - 1] : '\0', last_but_one = before > 1 ? text[before - 2] : last;
+		size_t *kind = last == ' ' ? &space : last_but_one == ' ' ? &single : &word;
+		*kind = *kind == size ? at : *kind;
 	}
+	if (bold % 2 == 0 || italics % 2 == 0)
+		return size;
+	return single < size ? single : word < size ? word : space;
+}
+
+/* Apostrophes: two mean italics, three bold, five both; a single one is an apostrophe. `elision`: see find_elision(). */
+static void quotes(struct span *s, size_t elision, struct buffer *out, size_t begin)
+{
+	size_t count = count_quotes(s->text, s->end, s->at);
+	if (s->at == elision)
+		put(out, begin, '\'');
+	s->at += count;
 	size_t kept = count == 1 || count == 4 ? 1 : count > 5 ? count - 5 : 0;
 	while (kept--)
 		put(out, begin, '\'');
@@ -188,7 +216,7 @@ static size_t magic_word(const struct span *s)
 static void put_line(struct buffer *out, const char *text, size_t size)
 {
 	struct span s = {text, 0, size, false};
-	size_t begin = 0, close = size;
+	size_t begin = 0, close = size, elision = find_elision(text, size);
 	bool no_variants = false;
 
 	while (s.at < s.end) {
@@ -196,7 +224,7 @@ static void put_line(struct buffer *out, const char *text, size_t size)
 		uint32_t code;
 		size_t used;
 		if (c == '\'') {
-			quotes(&s, out, begin);
+			quotes(&s, elision, out, begin);
 		} else if (c == '&' && (used = html_entity(text + s.at, size - s.at, &code)) > 0) {
 			s.at += used;
 			put(out, begin, code);

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "text/utf8.h"
 #include "text/wiki/wiki_line.h"
+#include "text/wiki/wiki_numbers.h"
 
 #define NESTING_LIMIT 40 /* deepest links and templates whose text is kept */
 #define ARGUMENTS 9
@@ -265,6 +266,12 @@ struct argument {
 	int64_t token, token_end;
 };
 
+/* Arguments with names, of a number. */
+struct named {
+	struct argument unit; /* u=; end 0: there is none */
+	bool power;           /* e=, of ten, which cannot be written here */
+};
+
 /* Where the value of "name = value" begins; `begin` if the argument has no name. *out_index: the name if it is a
  * number, 0 if there is none, -1 for another name. */
 static size_t argument_value(const struct expansion *e, const struct argument *argument, int *out_index)
@@ -286,9 +293,23 @@ static size_t argument_value(const struct expansion *e, const struct argument *a
 	return *out_index == 0 ? argument->begin : (size_t)(equals + 1 - e->text);
 }
 
+/* Whether an argument has one of these names, each followed by '/'. */
+static bool is_named(const struct expansion *e, size_t begin, size_t value, const char *names)
+{
+	char name[8];
+	while (begin < value && (e->text[begin] == ' ' || e->text[begin] == '\n'))
+		begin++;
+	size_t size = 0;
+	while (size < 3 && begin + size < value && e->text[begin + size] >= 'a' && e->text[begin + size] <= 'z')
+		size++;
+	memcpy(name, e->text + begin, size);
+	memcpy(name + size, "/", 2);
+	return size > 0 && strstr(names, name) && (e->text[begin + size] == '=' || e->text[begin + size] == ' ');
+}
+
 /* Reads the arguments of a template by position; returns how many there are. */
 static int read_arguments(const struct expansion *e, size_t begin, size_t end, int64_t token, int64_t token_end,
-			  struct argument arguments[ARGUMENTS])
+			  struct argument arguments[ARGUMENTS], struct named *named)
 {
 	int count = 0;
 
@@ -298,7 +319,11 @@ static int read_arguments(const struct expansion *e, size_t begin, size_t end, i
 		argument.token_end = token;
 		begin = argument.end;
 		int index;
+		size_t name = argument.begin;
 		argument.begin = argument_value(e, &argument, &index);
+		if (index < 0 && is_named(e, name, argument.begin, "u/ul/up/"))
+			named->unit = argument;
+		named->power = named->power || (index < 0 && is_named(e, name, argument.begin, "e/"));
 		if (index < 0)
 			continue;
 		if (index == 0)
@@ -328,18 +353,62 @@ static void leave_hole(const struct expansion *e, size_t end)
 		buffer_text(out, WIKI_HOLE);
 }
 
+/* Takes the argument of a function of the parser, {{formatnum:1|...}}, which follows its name. */
+static const char *function_pattern(const struct expansion *e, size_t begin, size_t bar, int64_t open, int64_t token,
+				    struct argument *out)
+{
+	const char *colon = memchr(e->text + begin, ':', bar - begin);
+	const char *pattern = colon ? wiki_template_pattern(e->text + begin, (size_t)(colon + 1 - e->text) - begin) : NULL;
+	if (pattern)
+		*out = (struct argument){(size_t)(colon + 1 - e->text), bar, open + 1, token};
+	return pattern;
+}
+
+/* Shows a template of numbers. */
+static enum status expand_numbers(const struct expansion *e, const char *pattern, const struct argument *arguments, int count,
+				  struct named named, int depth)
+{
+	struct wiki_piece values[ARGUMENTS], pieces[WIKI_PIECES];
+	const struct argument unit = named.unit;
+	for (int i = 0; i < count; i++)
+		values[i] = (struct wiki_piece){e->text + arguments[i].begin, arguments[i].end - arguments[i].begin, i};
+	struct wiki_piece unit_value = {e->text + unit.begin, unit.end - unit.begin, count};
+	int shown = named.power ? 0 : wiki_numbers(pattern, values, count, unit.end > 0 ? &unit_value : NULL, pieces);
+	char last = e->out->size > 0 ? e->out->data[e->out->size - 1] : '\0';
+	if (pattern[0] == WIKI_FRACTION[0] && last >= '0' && last <= '9')
+		buffer_char(e->out, ' ');
+	if (shown == 0)
+		buffer_text(e->out, WIKI_HOLE);
+	for (int i = 0; i < shown; i++) {
+		if (pieces[i].argument < 0)
+			buffer_append(e->out, pieces[i].text, pieces[i].size);
+		else
+			TRY(expand_argument(e, pieces[i].argument == count ? unit : arguments[pieces[i].argument], depth));
+	}
+	return OK;
+}
+
 static enum status expand_template(const struct expansion *e, size_t begin, size_t end, int64_t open, int64_t close, int depth)
 {
 	struct argument arguments[ARGUMENTS] = {{0}};
+	struct named named = {.power = false};
 	int64_t token = open + 1;
 	size_t bar = find_bar(e, begin, end, &token, close);
 	const char *pattern = wiki_template_pattern(e->text + begin, bar - begin);
+	int count = 0;
 
+	if (!pattern) {
+		pattern = function_pattern(e, begin, bar, open, token, &arguments[0]);
+		count = pattern != NULL;
+	} else {
+		count = read_arguments(e, bar, end, token, close, arguments, &named);
+	}
 	if (!pattern) {
 		leave_hole(e, end);
 		return OK;
 	}
-	int count = read_arguments(e, bar, end, token, close, arguments);
+	if (wiki_is_number_pattern(pattern))
+		return expand_numbers(e, pattern, arguments, count, named, depth);
 	bool shown = true;
 	for (const char *c = pattern; *c; c++) {
 		if (*c == '[') {

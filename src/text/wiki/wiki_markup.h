@@ -42,8 +42,17 @@ MUST_USE enum status wiki_text(const char *markup, size_t size, const struct wik
 /* The following are steps, used within src/text only. Strips comments and tags, including the content of some; <nowiki> becomes
  * character references. */
 void wiki_strip_tags(const char *markup, size_t size, struct buffer *out);
-/* How a template is shown: NULL if it is dropped, else a pattern in which $1 to $9 stand for its arguments, [ ] encloses an
- * optional part, and other characters stand for themselves. `name` is as written in the page. */
+/* Patterns of templates of numbers (wiki_numbers.c): {{convert|5|to|10|km}}; {{unité|5|km|2}}, which need no unit;
+ * {{val|5|u=km}};
+ * {{frac|2|1|2}}. */
+#define WIKI_CONVERT "convert"
+#define WIKI_MEASURE "measure"
+#define WIKI_VALUE "value"
+#define WIKI_FRACTION "fraction"
+
+/* How a template is shown: NULL if it is dropped, else one of the above, or a pattern in which $1 to $9 stand for its arguments,
+ * [ ] encloses an optional part, and other characters stand for themselves. `name` is as written in the page; that of a function
+ * of the parser ends with its colon. */
 const char *wiki_template_pattern(const char *name, size_t size);
 
 #endif

@@ -5,7 +5,7 @@
 #include "text/wiki/wiki_markup.h"
 
 /* Names in lower case; '*' at the end of a name stands for any ending. In a pattern, $1 is the first argument; a
- * part in [ ] is left out if the first argument in it is missing. */
+ * part in [ ] is left out if the first argument in it is missing. Some are functions of wiki_numbers.c instead. */
 static const struct {
 	const char *names; /* separated by '/' */
 	const char *pattern;
@@ -25,9 +25,21 @@ static const struct {
 	{"lang/langue/transl/transliteration/color/font color/colour/script2/resize/langx/lingua", "$2"},
 	{"tsl", "$3"},
 	/* numbers and units */
-	{"convert/cvt/unité/unidad/unité/число/num", "$1[ $2]"},
-	{"val/formatnum/nombre/gaps", "$1"},
-	{"frac/fraction/sfrac", "$1[/$2]"},
+	{"convert/cvt", WIKI_CONVERT},
+	{"unité/unidad/число/num", WIKI_MEASURE},
+	{"val", WIKI_VALUE},
+	{"formatnum/nombre", "$1"},
+	{"gaps", "$1$2$3$4$5$6$7$8$9"},
+	{"frac/fraction/sfrac", WIKI_FRACTION},
+	/* numbers and amounts that cannot be computed here */
+	{"inflation*/pop density/height/age/age in */ordinal/rnd/esp/x10^/ftin/auto mi/auto ft/percentage/percent/pct/"
+	 "aud/a$/au$/cad/c$/ca$/nzd/nz$/sgd/s$/hkd/hk$/twd/nt$/chf/sek/nok/dkk/rub/cny/rmb/cn¥/krw/₩/zar/mxn/brl/r$/php/₱/"
+	 "krwconvert/to usd/to eur/currency/dm/itl/frf/km to mi/mi to km/ft to m/m to ft/km2 to mi2/s2/s2-/-s/-s-/höhe/"
+	 "fmtn/liczba/numberofarticles/numberofusers/currentyear/currentday/"
+	 "#expr:/#time:/#timel:/#ifexpr:/plural:",
+	 WIKI_HOLE},
+	/* functions of the parser */
+	{"formatnum:/lc:/uc:/lcfirst:/ucfirst:/#formatdate:/#dateformat:", "$1"},
 	{"usd/us$", "US$$1"},
 	{"gbp/£", "£$1"},
 	{"eur/euro/€", "€$1"},
