@@ -43,6 +43,12 @@ static void warn_of_headers(const struct task_state *state, const struct example
 	}
 }
 
+/* Whether an example is beyond those that are used: its label is a class, but does not count. */
+static bool is_left_out(const struct task_state *state, int64_t number)
+{
+	return state->settings.most > 0 && number >= state->settings.most;
+}
+
 /* Counts the labels of a training set. */
 static enum status count_labels(struct task_state *state, struct example_set *examples)
 {
@@ -54,10 +60,13 @@ static enum status count_labels(struct task_state *state, struct example_set *ex
 		for (int64_t i = 0; i < examples->count; i++) {
 			const struct example_text *example = &examples->examples[i];
 			enum status added = label_set_add(&state->labels, example->label, example->file, example->line);
-			if (added == OK)
-				examples->examples[kept++] = *example;
-			else
+			if (added != OK) {
 				TRY(bad_record(state->settings.bad, added));
+				continue;
+			}
+			if (is_left_out(state, kept))
+				label_set_drop_use(&state->labels, example->label);
+			examples->examples[kept++] = *example;
 		}
 		examples->count = kept;
 		warn_of_headers(state, examples);
@@ -75,6 +84,8 @@ static enum status count_labels(struct task_state *state, struct example_set *ex
 					  example->line, &store, &names, &count);
 		for (int64_t k = 0; k < count && status == OK; k++)
 			status = label_set_add(&state->labels, names[k], example->file, example->line);
+		for (int64_t k = 0; k < count && status == OK && is_left_out(state, kept); k++)
+			label_set_drop_use(&state->labels, names[k]);
 		free(names);
 		if (status == OK)
 			examples->examples[kept++] = *example;

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,10 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "tasks/list_cell.h"
+#include "text/look_alike.h"
+
+/* Sums of squares of larger numbers may be beyond single precision, and with them losses and gradients. */
+#define LABEL_MOST 1e15
 
 enum status label_set_add(struct label_set *set, const char *name, const char *file, int64_t line)
 {
@@ -32,6 +37,13 @@ enum status label_set_add(struct label_set *set, const char *name, const char *f
 	}
 	set->labels[id].count++;
 	return OK;
+}
+
+void label_set_drop_use(struct label_set *set, const char *name)
+{
+	int64_t id = label_set_find(set, name);
+	BUG_IF(id < 0);
+	set->labels[id].count--;
 }
 
 int64_t label_set_find(const struct label_set *set, const char *name)
@@ -126,6 +138,53 @@ static int by_letters(const void *a, const void *b)
 	y = trimmed(y, &y_size);
 	int order = strncasecmp(x, y, x_size < y_size ? x_size : y_size);
 	return order ? order : x_size < y_size ? -1 : x_size > y_size;
+}
+
+/* Labels with their common form, to be sorted by it. */
+struct labeled_form {
+	const struct label *label;
+	struct buffer form;
+};
+
+static int by_form(const void *a, const void *b)
+{
+	return strcmp(buffer_string(&((const struct labeled_form *)a)->form),
+		      buffer_string(&((const struct labeled_form *)b)->form));
+}
+
+/* Warns of labels that look alike but differ in code points, which become two classes. */
+static enum status warn_of_look_alikes(const struct label_set *set)
+{
+	struct labeled_form *sorted;
+	struct buffer points = {0}, other_points = {0};
+	TRY(memory_new(&sorted, set->count, sizeof *sorted, "labels"));
+	enum status status = OK;
+	for (int64_t i = 0; i < set->count && status == OK; i++) {
+		sorted[i].label = &set->labels[i];
+		look_alike_form(set->labels[i].name, &sorted[i].form);
+		status = buffer_status(&sorted[i].form);
+	}
+	if (status == OK)
+		qsort(sorted, (size_t)set->count, sizeof *sorted, by_form);
+	for (int64_t i = 1; i < set->count && status == OK; i++) {
+		const char *a = sorted[i - 1].label->name, *b = sorted[i].label->name;
+		if (by_form(&sorted[i - 1], &sorted[i]) != 0)
+			continue;
+		buffer_clear(&points);
+		buffer_clear(&other_points);
+		look_alike_difference(a, b, &points);
+		look_alike_difference(b, a, &other_points);
+		log_warning("the labels '%s' ('%s', line %lld) and '%s' ('%s', line %lld) look alike, but differ in code points: "
+			    "%s, and %s; they are taken as two classes",
+			    a, sorted[i - 1].label->file, (long long)sorted[i - 1].label->line, b, sorted[i].label->file,
+			    (long long)sorted[i].label->line, buffer_string(&points), buffer_string(&other_points));
+	}
+	for (int64_t i = 0; i < set->count; i++)
+		buffer_release(&sorted[i].form);
+	buffer_release(&points);
+	buffer_release(&other_points);
+	free(sorted);
+	return status;
 }
 
 static enum status refuse_twins(const struct label *a, const struct label *b, const char *sameness)
@@ -295,6 +354,7 @@ enum status label_set_order(struct label_set *set, const struct label_rules *rul
 		return status;
 	}
 	TRY(refuse_doubles(set));
+	TRY(warn_of_look_alikes(set));
 	TRY(choose_list(set, rules, &set->order, &list));
 	if (list) {
 		TRY(take_order(set, list));
@@ -329,8 +389,13 @@ void label_set_release(struct label_set *set)
 
 enum status label_number(const char *text, const char *file, int64_t line, double *out)
 {
-	if (parse_number(text, out))
+	if (parse_number(text, out) && fabs(*out) <= LABEL_MOST)
 		return OK;
+	if (parse_number(text, out))
+		return error_set(
+			ERR_DATA,
+			"'%s', line %lld: the label '%.100s' is too large to be learned in single precision: at most 1e15", file,
+			(long long)line, text);
 	enum status status =
 		error_set(ERR_DATA, "'%s', line %lld: the label '%.100s' is not a number", file, (long long)line, text);
 	error_hint(strchr(text, ',') ? "decimals are written with a point: replace the commas of this column"

@@ -52,8 +52,10 @@ struct label_rules {
 MUST_USE enum status label_set_add(struct label_set *set, const char *name, const char *file, int64_t line);
 /* Gives each label its id. ERR_DATA: there are no labels, or only one; a label that is missing from --labels or from the task;
  * two labels that are the same number ("1", "1.0") or differ only in white space. Warns of a class in --labels without examples,
- * and of labels that differ only in case. */
+ * and of labels that differ only in case or look alike (text/look_alike.h). */
 MUST_USE enum status label_set_order(struct label_set *set, const struct label_rules *rules);
+/* Takes back a use, of an example that is left out; its label stays a class. */
+void label_set_drop_use(struct label_set *set, const char *name);
 /* The id, or -1. */
 int64_t label_set_find(const struct label_set *set, const char *name);
 /* The id of a label in another file; ERR_DATA with file and line if the label did not occur in training. */
@@ -62,7 +64,8 @@ MUST_USE enum status label_set_id(const struct label_set *set, const char *name,
 void label_set_describe(const struct label_set *set, struct buffer *out);
 void label_set_release(struct label_set *set);
 
-/* Parses the number of a regression example. ERR_DATA with file and line if it is not a number, infinite or NaN. */
+/* Parses the number of a regression example. ERR_DATA with file and line if it is not a number, infinite or NaN, or beyond
+ * 1e15, whose squares single precision can still add up. */
 MUST_USE enum status label_number(const char *text, const char *file, int64_t line, double *out);
 
 /* 0 or 1 in any way of writing the number, false or true; returns false for anything else. */

@@ -459,6 +459,30 @@ static void warn_of_single_labels(const struct task_state *state)
 	}
 }
 
+/* A file that is sorted by label begins with many examples of one class. */
+static void warn_of_one_class(const struct task_state *state)
+{
+	int64_t classes = 0, only = 0;
+	for (int64_t i = 0; i < state->labels.count; i++) {
+		classes += state->labels.labels[i].count > 0;
+		only = state->labels.labels[i].count > 0 ? i : only;
+	}
+	if (state->settings.most > 0 && classes == 1 && state->labels.count > 1)
+		log_warning("all of the first %lld examples have the label '%s', and nothing else can be learned from them: is "
+			    "the file "
+			    "sorted? Shuffle it, or raise --max_train_samples",
+			    (long long)state->settings.most, state->labels.labels[only].name);
+}
+
+static void warn_of_no_weight(const struct task_state *state)
+{
+	bool any = !state->label_weights;
+	for (int64_t i = 0; i < state->labels.count && !any; i++)
+		any = state->label_weights[i] > 0 && state->labels.labels[i].count > 0;
+	if (!any)
+		log_warning("--class_weights gives every class with examples the weight 0: nothing is learned");
+}
+
 enum status task_order_labels(struct task_state *state)
 {
 	const struct layout *layout = state->settings.layout;
@@ -478,7 +502,10 @@ enum status task_order_labels(struct task_state *state)
 	log_note("%s", buffer_string(&text));
 	buffer_release(&text);
 	warn_of_single_labels(state);
-	return read_label_weights(state);
+	warn_of_one_class(state);
+	TRY(read_label_weights(state));
+	warn_of_no_weight(state);
+	return OK;
 }
 
 const char *task_decides(const struct task_state *state)

@@ -154,6 +154,12 @@ enum status labeled_score(const struct labeled_settings *settings, struct replic
 	TRY_GOTO(outputs_compute(&pass, instances, outputs, &loss), done);
 	if (has_vectors)
 		TRY_GOTO(loss_of_vectors(settings, replica, set, outputs, &loss), done);
+	if (isinf(loss)) {
+		status = error_set(ERR_NUMERIC, "the loss of the %s set %s is not finite",
+				   set->use == TASK_SCORE ? "dev" : "test", set->name);
+		error_hint("its numbers, or the model's answers, are too large to be squared and added up");
+		goto done;
+	}
 	out->count = 0;
 	struct measure measure = loss_measure(loss);
 	measures_add(out, &measure);

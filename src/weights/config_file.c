@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/string_index.h"
 
 #define COUNT(array) (sizeof array / sizeof((array)[0]))
 
@@ -71,9 +72,27 @@ static enum status put_label(struct task_config *out, const char *name, const st
 	return copy_text(&out->labels[number], label);
 }
 
+/* An answer could not tell classes of one name apart. */
+static enum status refuse_doubles(const struct json *names, const char *name)
+{
+	struct string_index index = {0};
+	enum status status = OK;
+	int64_t id, number = 0;
+	for (const struct json *row = names->first_child; row && status == OK; row = row->next, number++) {
+		if (row->kind != JSON_STRING && row->kind != JSON_NUMBER)
+			continue;
+		status = string_index_add(&index, row->text, number, &id);
+		if (status == OK && id != number)
+			status = error_set(ERR_DATA, "'%s': \"id2label\": two classes have the name \"%.100s\"", name, row->text);
+	}
+	string_index_release(&index);
+	return status;
+}
+
 /* {"0": "NEGATIVE", "1": "POSITIVE"}. Names that are JSON numbers are used as written. */
 static enum status read_id2label(const struct json *names, const char *name, struct task_config *out)
 {
+	TRY(refuse_doubles(names, name));
 	for (const struct json *row = names->first_child; row; row = row->next) {
 		if (row->kind != JSON_STRING && row->kind != JSON_NUMBER)
 			return error_set(ERR_DATA, "'%s': \"id2label\": class \"%.100s\" has no name", name, row->key);

@@ -115,8 +115,8 @@ static void bad_sets_are_refused(void **state)
 
 static void numbers_are_strict(void **state)
 {
-	static const char *const wrong[] = {"",      " ",    "x",   "1,5",  "nan", "inf", "-inf",
-					    "1e999", "0x10", "1 2", "1.5x", "--1", "."};
+	static const char *const wrong[] = {"",     " ",     "x",    "1,5", "nan",  "inf", "-inf", "1e999",
+					    "1e39", "-1e16", "0x10", "1 2", "1.5x", "--1", "."};
 	double value;
 	assert_ok(label_number("3.80", "f", 1, &value));
 	assert_near(value, 3.8, 1e-15);

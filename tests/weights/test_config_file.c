@@ -110,6 +110,7 @@ static void odd_tasks_are_refused(void **state)
 		{"{\"problem_type\": \"ranking\"}", "problem_type"},
 		{"{\"id2label\": [\"a\"]}", "id2label"},
 		{"{\"id2label\": {}}", "id2label"},
+		{"{\"id2label\": {\"0\": \"a\", \"1\": \"b\", \"2\": \"a\"}}", "two classes have the name \"a\""},
 		{"{\"id2label\": {\"0\": \"a\", \"2\": \"b\"}}", "numbered 0 to 1"},
 		{"{\"id2label\": {\"0\": \"a\", \"01\": \"b\"}}", "numbered 0 to 1"},
 		{"{\"id2label\": {\"0\": \"a\", \"99999999999999999999\": \"b\"}}", "numbered 0 to 1"},
@@ -132,7 +133,7 @@ static void odd_tasks_are_refused(void **state)
 
 static void tasks_come_back(void **state)
 {
-	static const char *const labels[] = {"contradiction", "entailment", "\"neutral\"", "entailment"};
+	static const char *const labels[] = {"contradiction", "entailment", "\"neutral\"", "none"};
 	struct model_config config;
 	struct task_config task, again;
 	struct buffer text = {0};
@@ -143,9 +144,9 @@ static void tasks_come_back(void **state)
 	put(&text, &config, &task);
 	assert_non_null(strstr(buffer_string(&text),
 			       "\"id2label\":{\"0\":\"contradiction\",\"1\":\"entailment\",\"2\":\"\\\"neutral\\\"\",\"3\":"
-			       "\"entailment\"}"));
-	assert_non_null(
-		strstr(buffer_string(&text), "\"label2id\":{\"contradiction\":0,\"entailment\":1,\"\\\"neutral\\\"\":2}"));
+			       "\"none\"}"));
+	assert_non_null(strstr(buffer_string(&text),
+			       "\"label2id\":{\"contradiction\":0,\"entailment\":1,\"\\\"neutral\\\"\":2,\"none\":3}"));
 	assert_ok(parse(buffer_string(&text), &again));
 	assert_string_equal(again.architecture, "BertForSequenceClassification");
 	assert_string_equal(again.problem_type, "single_label_classification");

@@ -59,6 +59,11 @@ static enum status tagging_read(struct task_state *state, struct task_set *set, 
 		TRY(label_set_add(&state->labels, text->tags[w], file, line));
 	}
 	warn_of_headers(state, text);
+	/* Words beyond the sentences that are used do not count. */
+	const int64_t most = state->settings.most;
+	for (int64_t w = most > 0 && most < text->sentence_count ? text->starts[most] : text->word_count; w < text->word_count;
+	     w++)
+		label_set_drop_use(&state->labels, text->tags[w]);
 	return task_order_labels(state);
 }
 

@@ -1,0 +1,89 @@
+/* Files whose labels are not what they seem: lists, look-alikes, numbers too large, one class left. */
+#include "cmd/program.h"
+#include "infer/small_model.h"
+#include "tasks/task.h"
+
+static void put_file(const char *name, const char *text)
+{
+	assert_ok(file_write(test_path(name), text, strlen(text)));
+}
+
+static int setup(void **state)
+{
+	struct task_state task = {.task = &task_classification};
+	static const char *const classes[] = {"0", "1"};
+	struct model_heads heads;
+	struct task_config config;
+	if (test_folder_make(state) != 0)
+		return -1;
+	assert_ok(task_state_labels(&task, classes, 2));
+	task_classification.heads(&task, &heads);
+	assert_ok(task_config_make(&config, task_classification.architecture, task_classification.problem_type, classes, 2));
+	small_model_write(test_path("base"), &heads, &config, NULL, NULL);
+	task_config_release(&config);
+	task_state_release(&task);
+	return 0;
+}
+
+#define CPU "--device cpu --precision fp32 --threads 1 "
+#define TRAIN(out, task, file, more)                                                                                             \
+	"finetune --no_progress " CPU "--task " task " --max_seq_length 32 --num_train_steps 1 --train_batch_size 2 --model "    \
+	"%s/base --out %s/" out " --train %s/" file " " more,                                                                    \
+		test_folder, test_folder, test_folder
+#define EVALUATE(out, file) "evaluate --json " CPU "--model %s/" out "/final --test %s/" file, test_folder, test_folder
+
+static void lists_of_0_and_1_need_names(void **state)
+{
+	put_file("flags.jsonl", "{\"text\": \"wai\", \"labels\": [1, 0, 1]}\n{\"text\": \"waj\", \"labels\": [0, 0, 0]}\n"
+				"{\"text\": \"wak\", \"labels\": [0, 1, 0]}\n{\"text\": \"wal\", \"labels\": [1, 1, 1]}\n");
+	assert_program(3, "a list of 3 times 0 or 1, but the names of 0 labels", TRAIN("flags", "multilabel", "flags.jsonl", ""));
+	assert_said("name them in this order with --labels a,b,c");
+	assert_program(0, "3 labels: c 2, a 2, b 2 (as given by --labels)",
+		       TRAIN("flags", "multilabel", "flags.jsonl", "--labels c,a,b"));
+	put_file("flags.csv", "text,labels\nwai,\"[1, 0, 1]\"\nwaj,[0. 1. 0.]\n");
+	assert_program(0, "", EVALUATE("flags", "flags.csv"));
+	put_file("columns.csv", "text,toxic,insult\nwai,1.0,0.0\nwaj,0.0,1.0\nwak,1.0,1.0\n");
+	assert_program(0, "2 labels: insult 2, toxic 2", TRAIN("columns", "multilabel", "columns.csv", ""));
+	put_file("lists.csv", "text,labels\nwai,\"['x', 'y']\"\nwaj,[]\nwak,['x']\nwal,\"['y', 'x']\"\n");
+	assert_program(0, "2 labels: x 3, y 2", TRAIN("lists", "multilabel", "lists.csv", ""));
+	put_file("twice.csv", "text,labels\nwai,\"a, b\"\nwaj,\"a, a\"\n");
+	assert_program(3, "twice.csv', line 3: the label 'a' is given twice", TRAIN("twice", "multilabel", "twice.csv", ""));
+}
+
+static void look_alikes_are_named(void **state)
+{
+	put_file("alike.tsv", "text\tlabel\nwai\tcaf\xC3\xA9\nwaj\tcafe\xCC\x81\nwak\ttea\n");
+	assert_program(0, "look alike, but differ in code points: U+00E9, and U+0065 U+0301; they are taken as two classes",
+		       TRAIN("alike", "classification", "alike.tsv", ""));
+}
+
+static void numbers_beyond_floats_are_refused(void **state)
+{
+	put_file("fine.tsv", "text\tscore\nwai\t1.5\nwaj\t2.5\n");
+	put_file("large.tsv", "text\tscore\nwai\t1.5\nwaj\t1e39\n");
+	assert_program(3, "large.tsv', line 3: the label '1e39' is too large", TRAIN("large", "regression", "large.tsv", ""));
+	assert_program(3, "line 3: the label '1e39' is too large", TRAIN("large", "regression", "fine.tsv", "--dev %s/large.tsv"),
+		       test_folder);
+}
+
+static void nothing_to_learn_is_said(void **state)
+{
+	put_file("sorted.tsv", "text\tlabel\nwai\ta\nwaj\ta\nwak\ta\nwal\tb\nwam\tb\n");
+	assert_program(0, "all of the first 2 examples have the label 'a'",
+		       TRAIN("sorted", "classification", "sorted.tsv", "--max_train_samples 2"));
+	assert_said("2 labels: a 2, b 0");
+	assert_program(0, "--learning_rate 0: the weights stay as they are",
+		       TRAIN("still", "classification", "sorted.tsv", "--learning_rate 0 --class_weights a:0,b:0"));
+	assert_said("--class_weights gives every class with examples the weight 0");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lists_of_0_and_1_need_names),
+		cmocka_unit_test(look_alikes_are_named),
+		cmocka_unit_test(numbers_beyond_floats_are_refused),
+		cmocka_unit_test(nothing_to_learn_is_said),
+	};
+	return cmocka_run_group_tests(tests, setup, program_teardown);
+}
