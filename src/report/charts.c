@@ -273,7 +273,7 @@ static void draw_lengths(const struct report *report, struct buffer *out)
 	char number[FORMAT_BYTES], since[64] = "";
 	if (report->start.step > 0) /* lengths are not recorded, so each process counts only its own */
 		snprintf(since, sizeof since, " since the run was resumed after step %lld", (long long)report->start.step);
-	snprintf(description, sizeof(description), "Mean %.1f tokens, longest %lld.", mean, (long long)lengths->longest);
+	snprintf(description, sizeof description, "Mean %.1f tokens, longest %lld.", mean, (long long)lengths->longest);
 	snprintf(note, sizeof note,
 		 "%s sequences%s: %.1f tokens on average, with a maximum of %lld. Padded to that length, %.0f %% of the work "
 		 "would be padding; bertc computes no padding.",

@@ -57,10 +57,10 @@ void report_scatter_html(const struct report_point *points, int64_t count, struc
 	}
 	double spread = sqrt((sum_xx - sum_x * sum_x / n) * (sum_yy - sum_y * sum_y / n));
 	double correlation = (sum_xy - sum_x * sum_y / n) / spread;
-	snprintf(description, sizeof(description), "%" PRId64 " examples%s", count, spread > 0 ? "" : ".");
+	snprintf(description, sizeof description, "%" PRId64 " examples%s", count, spread > 0 ? "" : ".");
 	if (spread > 0) {
 		size_t used = strlen(description);
-		snprintf(description + used, sizeof(description) - used, ", correlation %.3f.", correlation);
+		snprintf(description + used, sizeof description - used, ", correlation %.3f.", correlation);
 	}
 	buffer_text(out, "<div class=\"alone\">");
 	chart_scatter_svg(

@@ -136,7 +136,7 @@ static void test_extend(void **state)
 	char base[128], line[512];
 	static const char text[] = "Kinase kinase kinase kinase kinase kinases kinases kinases\n"
 				   "genes genes genes genes cats cats cats cats the cat the cat \xce\xb2 \xce\xb2 thes\n";
-	snprintf(base, sizeof(base), "%s/base.txt", test_folder);
+	snprintf(base, sizeof base, "%s/base.txt", test_folder);
 	put(base, BASE, sizeof BASE - 1);
 	put(text_path, text, sizeof text - 1);
 	snprintf(line, sizeof line, "vocab --overwrite --corpus %s --extend %s --vocab_size 99 --min_frequency 2 --out %s",
