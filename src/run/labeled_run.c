@@ -397,6 +397,40 @@ static void warn_of_small_sets(const struct labeled_run *labeled)
 	}
 }
 
+/* So many repeated rows, of a hundred, are hardly meant: a file was given twice, or rows were copied. */
+#define REPEATED_MOST 10
+
+/* Warns of training rows that occur twice or contradict each other, and of texts that are in the training files and in others. */
+static enum status compare_rows(struct labeled_run *labeled)
+{
+	const struct task_set *train = &labeled->train;
+	struct row_repeats repeats;
+	struct row_hashes rows = {0};
+	char count[FORMAT_BYTES], all[FORMAT_BYTES], what[80];
+	TRY(row_repeats_count(&repeats, &train->encoded));
+	format_count(all, train->encoded.example_count);
+	if (repeats.repeated * 100 >= REPEATED_MOST * train->encoded.example_count)
+		log_warning("%s of %s training examples repeat another one, text and label: was a file given twice?",
+			    format_count(count, repeats.repeated), all);
+	enum task_view view = labeled->state.task->view;
+	if (repeats.contradicted > 0 && (view == VIEW_CLASSES || view == VIEW_LABELS || view == VIEW_NUMBERS))
+		log_warning("%s of %s training examples have a text that occurs with another label, too",
+			    format_count(count, repeats.contradicted), all);
+	enum status status = row_hashes_make(&rows, &train->encoded, 0);
+	for (int64_t i = 0; i < labeled->dev_count && status == OK; i++) {
+		snprintf(what, sizeof what, "the dev set%s%.60s", *labeled->dev[i].name ? " " : "", labeled->dev[i].name);
+		task_warn_of_trained(&rows, &labeled->dev[i], what);
+	}
+	for (int64_t i = 0; i < labeled->test_count && status == OK; i++) {
+		snprintf(what, sizeof what, "the test set%s%.60s", *labeled->test[i].name ? " " : "", labeled->test[i].name);
+		task_warn_of_trained(&rows, &labeled->test[i], what);
+	}
+	row_hashes_release(&rows);
+	if (status == OK)
+		status = row_hashes_make(&labeled->state.trained_rows, &train->encoded, ROW_HASHES_KEPT);
+	return status;
+}
+
 enum status labeled_run_check(const struct labeled_run *labeled, const struct options *options)
 {
 	struct run_phase phase = {.options = &phase.own};
@@ -420,6 +454,7 @@ enum status labeled_run_prepare(struct labeled_run *labeled, const struct labele
 	TRY(ranks_agree(run->machine->comm, find_task(labeled)));
 	TRY(ranks_agree(run->machine->comm, read_files(labeled)));
 	warn_of_small_sets(labeled);
+	TRY(compare_rows(labeled));
 	TRY(make_head(labeled));
 	TRY(check_decision(labeled));
 	TRY(ranks_agree(run->machine->comm,

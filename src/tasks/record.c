@@ -1,8 +1,11 @@
 /* Writes and reads bertc_task.json. */
 #include "tasks/record.h"
 
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "tasks/layouts.h"
 
 /* ---- Writing ---- */
@@ -19,6 +22,19 @@ static void put_columns(struct json_writer *writer, const struct column_choice *
 	json_close(writer);
 }
 
+/* A sample of the training texts' hashes. */
+static void put_rows(struct json_writer *writer, const struct row_hashes *rows)
+{
+	struct buffer hex = {0};
+	if (rows->count == 0)
+		return;
+	for (int64_t i = 0; i < rows->count; i++)
+		buffer_format(&hex, "%016" PRIx64, rows->hashes[i]);
+	json_put_bool(writer, "training_rows_sampled", rows->limit != UINT64_MAX);
+	json_put_string(writer, "training_rows", buffer_string(&hex));
+	buffer_release(&hex);
+}
+
 enum status task_record_write(const struct task_state *state, struct buffer *out)
 {
 	const struct task_settings *settings = &state->settings;
@@ -33,6 +49,7 @@ enum status task_record_write(const struct task_state *state, struct buffer *out
 	if (settings->negative_label)
 		json_put_string(&writer, "negative_label", settings->negative_label);
 	put_columns(&writer, &settings->trained);
+	put_rows(&writer, &state->trained_rows);
 	json_close(&writer);
 	buffer_char(out, '\n');
 	return buffer_status(out);
@@ -57,6 +74,28 @@ static enum status read_columns(const struct json *columns, const char *name, st
 	return json_get_string(columns, name, "label", &out->label);
 }
 
+static enum status read_rows(const struct json *record, const char *name, struct row_hashes *out)
+{
+	const char *text = NULL;
+	bool sampled = false;
+	TRY(json_get_string(record, name, "training_rows", &text));
+	TRY(json_get_bool(record, name, "training_rows_sampled", &sampled));
+	if (!text)
+		return OK;
+	size_t size = strlen(text);
+	if (size == 0 || size % 16 != 0 || strspn(text, "0123456789abcdef") != size)
+		return error_set(ERR_DATA, "'%s': \"training_rows\" are no hashes", name);
+	row_hashes_release(out);
+	TRY(memory_new(&out->hashes, (int64_t)(size / 16), sizeof *out->hashes, "hashes of examples"));
+	for (; out->count < (int64_t)(size / 16); out->count++) {
+		char digits[17] = "";
+		memcpy(digits, text + 16 * out->count, 16);
+		out->hashes[out->count] = strtoull(digits, NULL, 16);
+	}
+	out->limit = sampled ? out->hashes[out->count - 1] : UINT64_MAX;
+	return OK;
+}
+
 enum status task_record_read(const struct json *record, const char *name, struct task_state *state)
 {
 	struct task_settings *settings = &state->settings;
@@ -65,6 +104,7 @@ enum status task_record_read(const struct json *record, const char *name, struct
 	TRY(json_get_integer(record, name, "max_seq_length", 0, INT32_MAX, &length));
 	settings->max_seq_length = (int32_t)length;
 	TRY(json_get_string(record, name, "negative_label", &settings->negative_label));
+	TRY(read_rows(record, name, &state->trained_rows));
 	if (state->task->read_record)
 		TRY(state->task->read_record(record, name, state->own));
 	return columns ? read_columns(columns, name, &settings->trained) : OK;

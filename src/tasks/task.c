@@ -100,6 +100,17 @@ void task_keep_first(const struct task_state *state, struct task_set *set, const
 		log_note("'%s'%s: only the first %s of %s are used", paths[0], others, format_count(kept, most), number);
 }
 
+void task_warn_of_trained(const struct row_hashes *trained, const struct task_set *set, const char *what)
+{
+	char found[FORMAT_BYTES], all[FORMAT_BYTES];
+	int64_t examined, shared = row_hashes_count(trained, &set->encoded, &examined);
+	bool sampled = trained->limit != UINT64_MAX;
+	if (shared > 0)
+		log_warning(
+			"%s of %s examples of %s%s are in the training files as well: their scores say little about new texts",
+			format_count(found, shared), format_count(all, examined), sampled ? "a sample of " : "", what);
+}
+
 bool task_is_labeled(const struct task_set *set)
 {
 	const struct labeled_items *items = &set->encoded.items[0];
@@ -195,6 +206,7 @@ void task_state_release(struct task_state *state)
 {
 	label_set_release(&state->labels);
 	free(state->label_weights);
+	row_hashes_release(&state->trained_rows);
 	free(state->own);
 	*state = (struct task_state){0};
 }

@@ -9,6 +9,7 @@
 #include "base/measures.h"
 #include "base/option.h"
 #include "data/labeled.h"
+#include "data/row_hashes.h"
 #include "formats/bad_records.h"
 #include "model/heads.h"
 #include "tasks/contrastive.h"
@@ -76,13 +77,14 @@ struct task;
 struct task_state {
 	const struct task *task;
 	struct task_settings settings;
-	void *own;               /* the task's own settings (task.settings_bytes); set by task_state_open() */
-	struct label_set labels; /* ordered once training is read, or as recorded */
-	bool pairs;              /* examples have two texts each */
-	struct pool *pool;       /* borrowed; its threads may help to compute scores; NULL: none */
-	const char *decides;     /* the measure that chooses the best checkpoint, if that depends on the files; NULL: the
-				    task's */
-	float *label_weights;    /* [labels.count], or NULL */
+	void *own;                      /* the task's own settings (task.settings_bytes); set by task_state_open() */
+	struct label_set labels;        /* ordered once training is read, or as recorded */
+	bool pairs;                     /* examples have two texts each */
+	struct pool *pool;              /* borrowed; its threads may help to compute scores; NULL: none */
+	const char *decides;            /* the measure that chooses the best checkpoint, if that depends on the files; NULL: the
+					   task's */
+	float *label_weights;           /* [labels.count], or NULL */
+	struct row_hashes trained_rows; /* of the training files, a sample; none if the record has none */
 };
 
 /* An answer together with the right one, for people to look at. Strings are valid until the reader returns. */
@@ -210,6 +212,10 @@ struct task {
 
 /* Call it after read() of these files: leaves out what is beyond settings.most, and logs that. */
 void task_keep_first(const struct task_state *state, struct task_set *set, const char *const *paths, int64_t count);
+
+/* Warns of examples that are in the training files as well, whose scores say little about new texts. `what` the set is: "the dev
+ * set". */
+void task_warn_of_trained(const struct row_hashes *trained, const struct task_set *set, const char *what);
 
 /* Has every example of the set a label, and do the labels differ? Sets to predict may have placeholders for labels. */
 bool task_is_labeled(const struct task_set *set);

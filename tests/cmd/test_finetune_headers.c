@@ -133,6 +133,12 @@ static void columns_that_count_are_no_words(void **state)
 		put_file("counted.txt", refused[i].text);
 		assert_program(3, refused[i].said, TRAIN("counted", "tagging", "counted.txt", ""));
 	}
+	put_file("odd.txt", "wai PER-B\nwaj PER-I\nwak O\n");
+	assert_program(0, "tags such as 'PER-I' may belong to a scheme that is not known",
+		       TRAIN("odd", "tagging", "odd.txt", ""));
+	put_file("odd.txt", "wai b-PER\nwaj i-PER\nwak o\n");
+	assert_program(0, "tags such as 'i-PER' may belong to a scheme that is not known",
+		       TRAIN("odd2", "tagging", "odd.txt", ""));
 	put_file("counted.txt", refused[0].text);
 	assert_program(0, "word 2, tag 3", TRAIN("counted", "tagging", "counted.txt", "--text_column 2 --label_column 3"));
 	put_file("bank.conllu", "# text = wai waj\n1-2\twaiwaj\t_\t_\t_\t_\t_\t_\t_\t_\n1\twai\ta\tNOUN\tNN\t_\t0\troot\t_\t_\n"

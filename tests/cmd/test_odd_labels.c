@@ -3,11 +3,6 @@
 #include "infer/small_model.h"
 #include "tasks/task.h"
 
-static void put_file(const char *name, const char *text)
-{
-	assert_ok(file_write(test_path(name), text, strlen(text)));
-}
-
 static int setup(void **state)
 {
 	struct task_state task = {.task = &task_classification};
@@ -77,13 +72,34 @@ static void nothing_to_learn_is_said(void **state)
 	assert_said("--class_weights gives every class with examples the weight 0");
 }
 
+/* A copy under another name, a file given twice, a text with both labels, a model scored on what it learned. */
+static void texts_on_both_sides_are_counted(void **state)
+{
+	put_file("own.tsv", "text\tlabel\nwai\ta\nwaj\tb\nwak wal\ta\nwam\tb\nwan\ta\n");
+	put_file("copy.csv", "label,text\nb,waj\na,wak wal\na,wai wai\n");
+	put_file("both.tsv", "text\tlabel\nwai\ta\nwaj\tb\nwai\tb\n");
+	put_file("new.tsv", "text\tlabel\nwai waj\ta\nwaj wai\tb\n");
+	assert_program(0, "2 of 3 examples of the dev set are in the training files as well",
+		       TRAIN("own", "classification", "own.tsv", "--dev %s/copy.csv"), test_folder);
+	assert_program(0, "5 of 5 examples of", EVALUATE("own", "own.tsv"));
+	assert_said("own.tsv are in the training files as well: their scores say little about new texts");
+	assert_program(0, "", EVALUATE("own", "new.tsv"));
+	assert_null(strstr(buffer_string(&program_errors), "in the training files as well"));
+	assert_program(0, "5 of 10 training examples repeat another one, text and label",
+		       TRAIN("again", "classification", "own.tsv", "%s/own.tsv"), test_folder);
+	assert_program(0, "2 of 3 training examples have a text that occurs with another label, too",
+		       TRAIN("both", "classification", "both.tsv", ""));
+	assert_program(0, "", TRAIN("fine", "classification", "own.tsv", "--dev %s/new.tsv"), test_folder);
+	assert_null(strstr(buffer_string(&program_errors), "training files as well"));
+	assert_null(strstr(buffer_string(&program_errors), "training examples"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lists_of_0_and_1_need_names),
-		cmocka_unit_test(look_alikes_are_named),
-		cmocka_unit_test(numbers_beyond_floats_are_refused),
-		cmocka_unit_test(nothing_to_learn_is_said),
+		cmocka_unit_test(lists_of_0_and_1_need_names),       cmocka_unit_test(look_alikes_are_named),
+		cmocka_unit_test(numbers_beyond_floats_are_refused), cmocka_unit_test(nothing_to_learn_is_said),
+		cmocka_unit_test(texts_on_both_sides_are_counted),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

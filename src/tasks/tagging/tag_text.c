@@ -509,6 +509,33 @@ static enum status check_tags_differ(const struct task_state *state, const struc
 	return status;
 }
 
+/* PER-B and b-PER: a scheme's letters, but not as any scheme that is known writes them. */
+static bool has_odd_letter(const char *tag)
+{
+	size_t size = strlen(tag);
+	bool behind = size > 2 && strchr("-_", tag[size - 2]) && strchr("BIESLUM", tag[size - 1]);
+	return behind || (size > 2 && strchr("bieslum", tag[0]) && strchr("-_", tag[1]));
+}
+
+static void note_plain_tags(const struct tag_text *text)
+{
+	const char *odd = NULL;
+	int64_t others = 0;
+	for (int64_t w = 0; w < text->word_count; w++) {
+		if (has_odd_letter(text->tags[w]))
+			odd = text->tags[w];
+		else
+			others += strcmp(text->tags[w], "O") != 0 && strcmp(text->tags[w], "o") != 0;
+	}
+	if (odd && others == 0)
+		log_warning("tags such as '%.60s' may belong to a scheme that is not known: each word is tagged separately, and "
+			    "there are no "
+			    "entities. If it begins an entity or goes on with one, write B-TYPE and I-TYPE",
+			    odd);
+	else
+		log_note("the tags have no prefixes: each word is tagged separately, and there are no entities");
+}
+
 /* Finds the scheme of the training tags. */
 static enum status find_scheme(struct task_state *state, const struct tag_text *text)
 {
@@ -531,7 +558,7 @@ static enum status find_scheme(struct task_state *state, const struct tag_text *
 	tagging_settings(state)->tags = facts.form;
 	state->decides = facts.form.scheme == TAGS_PLAIN ? "accuracy" : NULL; /* of plain tags, as there are no entities */
 	if (facts.form.scheme == TAGS_PLAIN)
-		log_note("the tags have no prefixes: each word is tagged separately, and there are no entities");
+		note_plain_tags(text);
 	else
 		log_note("the tags mark entities in the scheme %s: %s", tag_scheme_name(facts.form.scheme),
 			 format_counted(number, facts.entities, "entity", "entities"));
