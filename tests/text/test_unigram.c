@@ -214,6 +214,25 @@ static void bad_models_are_refused(void **state)
 	assert_error(ERR_DATA, "is not UTF-8", unigram_new(&unigram, "j", &piece, 1, &(struct unigram_settings){.unk = 0}));
 }
 
+/* "b" + "aa" + "a" and "b" + "a" + "aa" have the same sum but for the last bit of how tokenizers reads these numbers. */
+static void scores_are_read_as_there(void **state)
+{
+	(void)state;
+	static const char json[] = "{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0],[\"b\",-11.412572860717773],"
+				   "[\"a\",-8.750247955322266],[\"aa\",-10.389190673828125]]}";
+	struct json_document document;
+	struct pieces pieces = {.count = 0};
+	void *model;
+	assert_ok(json_parse(&document, "j", json, strlen(json)));
+	assert_ok(unigram_model.open(&model, &(struct model_source){.part = {document.root, "j", "model"}}));
+	assert_ok(unigram_model.cut(model, "baaa", 4, &pieces));
+	assert_int_equal(pieces.count, 3);
+	assert_int_equal(pieces.items[1].id, 3);
+	pieces_release(&pieces);
+	unigram_model.close(model);
+	json_release(&document);
+}
+
 static void bad_stages_are_refused(void **state)
 {
 	(void)state;
@@ -245,9 +264,10 @@ static void bad_stages_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(equals_hugging_face),    cmocka_unit_test(equals_sentencepiece),
-		cmocka_unit_test(pieces_are_renumbered),  cmocka_unit_test(bad_model_files_are_refused),
-		cmocka_unit_test(bad_models_are_refused), cmocka_unit_test(bad_stages_are_refused),
+		cmocka_unit_test(equals_hugging_face),      cmocka_unit_test(equals_sentencepiece),
+		cmocka_unit_test(pieces_are_renumbered),    cmocka_unit_test(bad_model_files_are_refused),
+		cmocka_unit_test(bad_models_are_refused),   cmocka_unit_test(bad_stages_are_refused),
+		cmocka_unit_test(scores_are_read_as_there),
 	};
 	return cmocka_run_group_tests(tests, read_golden, release_golden);
 }

@@ -3,6 +3,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
@@ -11,8 +12,9 @@
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define BYTES_LIMIT ((int64_t)1 << 26)
-#define SCORE_LIMIT 1e9    /* keeps sums finite, in single precision too */
-#define UNKNOWN_PENALTY 10 /* below the lowest score */
+#define SCORE_LIMIT 1e9        /* keeps sums finite, in single precision too */
+#define EXPONENT_LIMIT 1000000 /* beyond it, all exponents mean the same */
+#define UNKNOWN_PENALTY 10     /* below the lowest score */
 #define USER_DEFINED_MARGIN 0.1
 #define BLOCK 256                  /* units are allocated in blocks, since the children of a node are in one */
 #define ATTEMPTS 64                /* free units that are tried as the place of a node's first child */
@@ -413,6 +415,47 @@ static enum status cut(const void *model, const char *text, size_t size, struct 
 
 /* ---- In a tokenizer.json ---- */
 
+static double power_of_ten(int64_t exponent)
+{
+	char text[24];
+
+	snprintf(text, sizeof text, "1e%d", (int)exponent);
+	return strtod(text, NULL);
+}
+
+/* A score as tokenizers reads it: its digits as a whole number, times or divided by a power of ten, which is not always the
+ * nearest number. Cuts with equal sums differ in their last bit, and that bit decides. */
+static double read_score(const char *text)
+{
+	const char *at = text + (*text == '-');
+	uint64_t digits = 0;
+	int64_t exponent = 0;
+	bool behind_point = false, full = false;
+
+	for (; (*at >= '0' && *at <= '9') || *at == '.'; at++) {
+		if (*at == '.') {
+			behind_point = true;
+			continue;
+		}
+		uint64_t digit = (uint64_t)(*at - '0');
+		full = full || digits > (UINT64_MAX - digit) / 10;
+		if (!full)
+			digits = digits * 10 + digit;
+		exponent += full ? !behind_point : -behind_point;
+	}
+	if (*at == 'e' || *at == 'E') {
+		int64_t written = strtoll(at + 1, NULL, 10);
+		exponent += written < -EXPONENT_LIMIT ? -EXPONENT_LIMIT : written > EXPONENT_LIMIT ? EXPONENT_LIMIT : written;
+	}
+	double value = (double)digits;
+	for (; exponent < -308 && value != 0; exponent += 308)
+		value /= 1e308;
+	if (exponent > 308)
+		return value == 0 ? 0 : INFINITY;
+	value = exponent >= 0 ? value * power_of_ten(exponent) : value / power_of_ten(-exponent);
+	return *text == '-' ? -value : value;
+}
+
 /* Takes [["piece", score], ...]; the texts stay those of the document. */
 static enum status read_pieces(const struct part *part, struct unigram_piece **out, int64_t *out_count)
 {
@@ -430,7 +473,7 @@ static enum status read_pieces(const struct part *part, struct unigram_piece **o
 		if (pair->kind != JSON_ARRAY || pair->child_count != 2 || text->kind != JSON_STRING || score->kind != JSON_NUMBER)
 			return error_set(ERR_DATA, "'%s': entry %lld of \"vocab\" is not a piece and its score", part->path,
 					 (long long)(piece - *out));
-		*piece = (struct unigram_piece){text->text, text->text_size, score->number, UNIGRAM_NORMAL};
+		*piece = (struct unigram_piece){text->text, text->text_size, read_score(score->text), UNIGRAM_NORMAL};
 	}
 	return OK;
 }
