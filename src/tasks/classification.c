@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "tasks/list_cell.h"
 #include "tasks/measures.h"
 #include "tasks/results.h"
 
@@ -49,6 +50,20 @@ static bool is_left_out(const struct task_state *state, int64_t number)
 	return state->settings.most > 0 && number >= state->settings.most;
 }
 
+/* Lists as names of classes are hardly meant. */
+static void warn_of_lists(const struct task_state *state)
+{
+	const struct label_set *labels = &state->labels;
+	int64_t lists = 0;
+	for (int64_t i = 0; i < labels->count; i++)
+		lists += list_cell_kind(labels->labels[i].name) == CELL_LIST;
+	if (lists > 0 && lists == labels->count)
+		log_warning("each label is a list, such as '%s', and taken as the name of a class: --task multilabel learns the "
+			    "labels in "
+			    "such lists",
+			    labels->labels[0].name);
+}
+
 /* Counts the labels of a training set. */
 static enum status count_labels(struct task_state *state, struct example_set *examples)
 {
@@ -70,6 +85,7 @@ static enum status count_labels(struct task_state *state, struct example_set *ex
 		}
 		examples->count = kept;
 		warn_of_headers(state, examples);
+		warn_of_lists(state);
 		return task_order_labels(state);
 	}
 	TRY(memory_new(&cells, examples->count, sizeof *cells, "labels"));

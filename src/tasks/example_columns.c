@@ -386,7 +386,11 @@ static enum status missing(const struct table *table, const struct example_optio
 					    table->name, what, options->layout->name, buffer_string(&columns))
 				: error_set(ERR_DATA, "'%s': which column has %s? Its columns are %.800s", table->name, what,
 					    buffer_string(&columns));
-	if (option)
+	const char *first = table->row_count > 0 && table->column_count > 0 ? table_field(table, 0, 0) : NULL;
+	if (first && strncmp(first, "__label__", 9) == 0)
+		error_hint("these are fastText's lines; put a tab between label and text: sed 's/^__label__\\([^ ]*\\) /\\1\\t/' "
+			   "FILE");
+	else if (option)
 		error_hint("name it, or give its number from 1: --%s%s", option,
 			   has_names(table) ? "" : " (no header was found in the file)");
 	buffer_release(&columns);

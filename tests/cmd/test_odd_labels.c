@@ -41,6 +41,10 @@ static void lists_of_0_and_1_need_names(void **state)
 	assert_program(0, "2 labels: insult 2, toxic 2", TRAIN("columns", "multilabel", "columns.csv", ""));
 	put_file("lists.csv", "text,labels\nwai,\"['x', 'y']\"\nwaj,[]\nwak,['x']\nwal,\"['y', 'x']\"\n");
 	assert_program(0, "2 labels: x 3, y 2", TRAIN("lists", "multilabel", "lists.csv", ""));
+	assert_program(0, "each label is a list, such as", TRAIN("named", "classification", "flags.csv", ""));
+	put_file("fast.txt", "__label__pos the cat is good\n__label__neg a dog is bad\n");
+	assert_program(3, "which column has the texts?", TRAIN("fast", "classification", "fast.txt", ""));
+	assert_said("these are fastText's lines");
 	put_file("twice.csv", "text,labels\nwai,\"a, b\"\nwaj,\"a, a\"\n");
 	assert_program(3, "twice.csv', line 3: the label 'a' is given twice", TRAIN("twice", "multilabel", "twice.csv", ""));
 }
