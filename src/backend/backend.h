@@ -68,6 +68,7 @@ struct weight {
 	void *copy;       /* owned by the back end */
 	bool unquantised; /* with int8: products with this weight stay in the activations' type */
 	int64_t copy_bytes;
+	int64_t first_row; /* of a table: where master and gradient begin within the copy (0: with its first row) */
 };
 
 /* One trainer on a device: a queue, workspace and scalars. The replicas on a device share its weights. */

@@ -21,6 +21,11 @@
 
 enum activation { ACTIVATION_NONE, ACTIVATION_TANH, ACTIVATION_GELU_ERF, ACTIVATION_GELU_TANH };
 
+static inline bool activation_is_gelu(enum activation activation)
+{
+	return activation == ACTIVATION_GELU_ERF || activation == ACTIVATION_GELU_TANH;
+}
+
 struct dropout {
 	double p;
 	uint32_t site; /* the place in the model */

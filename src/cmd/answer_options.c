@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "model/forms.h"
 #include "weights/model_folder.h"
 
 #define ROW(member, role, value) OPTION_ROW(struct answer_settings, member, role, value)
@@ -77,7 +78,7 @@ enum status answer_model_open(struct answer_model *out, const struct answer_sett
 	struct text_settings *texts = &out->texts;
 	int32_t longest;
 	TRY(model_folder_config(model, &config));
-	TRY(choose_length(settings, length, config.max_position_embeddings, &longest));
+	TRY(choose_length(settings, length, model_positions(&config), &longest));
 	TRY(session_open_heads(&out->session, model, &settings->device, heads,
 			       encoder_capacity(heads->heads, settings->micro_batch_tokens, longest), longest));
 	out->is_open = true;

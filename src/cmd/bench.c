@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "cmd/command.h"
+#include "model/forms.h"
 #include "model/model_size_options.h"
 #include "infer/device.h"
 #include "data/pretraining/instances.h"
@@ -712,9 +713,9 @@ static enum status run_bench(struct options *options)
 	TRY(model_config_resize(&bench.config, &settings->sizes));
 	if (bench.config.vocab_size == 0)
 		bench.config.vocab_size = (int32_t)settings->vocab_size;
-	if (settings->max_seq_length > bench.config.max_position_embeddings)
+	if (settings->max_seq_length > model_positions(&bench.config))
 		return error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions",
-				 settings->max_seq_length, bench.config.max_position_embeddings);
+				 settings->max_seq_length, model_positions(&bench.config));
 	if (settings->train_batch_size > INT32_MAX / settings->max_seq_length)
 		return error_set(ERR_USAGE, "%" PRId64 " sequences of %" PRId64 " tokens are too many for one step",
 				 settings->train_batch_size, settings->max_seq_length);

@@ -14,6 +14,7 @@
 #include "data/pretraining/instance_options.h"
 #include "infer/session.h"
 #include "infer/task_session.h"
+#include "model/forms.h"
 #include "tasks/results.h"
 #include "base/set_list.h"
 #include "train/pretraining.h"
@@ -211,10 +212,10 @@ static enum status open_static(const struct evaluate_settings *settings, const s
 			       struct scored *out, struct instance_settings *bounds)
 {
 	struct instance_demands demands = {.vocab_size = config->vocab_size,
-					   .max_length = config->max_position_embeddings,
-					   .pair_length = (int32_t)(settings->max_seq_length < config->max_position_embeddings
+					   .max_length = model_positions(config),
+					   .pair_length = (int32_t)(settings->max_seq_length < model_positions(config)
 									    ? settings->max_seq_length
-									    : config->max_position_embeddings),
+									    : model_positions(config)),
 					   .skip_bad = settings->input.on_bad_record == SKIP_BAD_RECORD};
 	struct model_source source;
 	struct folder_tokenizer tokenizer;
@@ -243,7 +244,8 @@ done:
 	return status;
 }
 
-static enum status evaluate_in(const struct evaluate_settings *settings, const char *folder, struct scored *scored)
+static enum status evaluate_in(const struct evaluate_settings *settings, const char *folder, bool next_sentence_given,
+			       struct scored *scored)
 {
 	struct session session;
 	struct instance_settings instance_settings = {
@@ -258,11 +260,13 @@ static enum status evaluate_in(const struct evaluate_settings *settings, const c
 	struct model_config config;
 	TRY(model_folder_config(settings->model, &config));
 	instance_settings.one_segment = config.type_vocab_size < 2;
+	if (!next_sentence_given && !model_form_of(&config)->has_next_sentence)
+		instance_settings.next_sentence = NEXT_SENTENCE_NONE;
 	if (settings->input_file.count > 0)
 		TRY(open_static(settings, &config, folder, scored, &instance_settings));
-	else if (settings->max_seq_length > config.max_position_embeddings)
+	else if (settings->max_seq_length > model_positions(&config))
 		return error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions",
-				 settings->max_seq_length, config.max_position_embeddings);
+				 settings->max_seq_length, model_positions(&config));
 	struct example_bounds bounds = instance_bounds(&instance_settings);
 	struct batch_capacity capacity = batch_capacity_for(&bounds, 64, 0, settings->micro_batch_tokens);
 	TRY(session_open(&session, settings->model, &settings->device, capacity, instance_settings.max_seq_length));
@@ -445,7 +449,7 @@ static enum status run_evaluate(struct options *options)
 	struct temporary_folder temporary;
 	TRY(temporary_folder_make(&temporary, "evaluate"));
 	struct scored scored = {0};
-	enum status status = evaluate_in(settings, temporary.path, &scored);
+	enum status status = evaluate_in(settings, temporary.path, options_given(options, "next_sentence"), &scored);
 	scored_close(&scored);
 	temporary_folder_remove(&temporary);
 	return status;

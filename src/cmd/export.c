@@ -13,6 +13,7 @@
 #include "formats/onnx_file.h"
 #include "infer/int8_layers.h"
 #include "infer/saved_model.h"
+#include "model/forms.h"
 #include "weights/checkpoint_folder.h"
 #include "weights/int8_weights.h"
 #include "weights/manifest.h"
@@ -173,8 +174,7 @@ static struct model_folder_content folder_content(const struct saved_model *save
 		.task = &saved->task,
 		.vocab = &saved->tokenizer.vocab,
 		.tokenizer = &saved->tokenizer.settings,
-		.max_length =
-			saved->tokenizer.max_length > 0 ? saved->tokenizer.max_length : saved->config.max_position_embeddings,
+		.max_length = saved->tokenizer.max_length > 0 ? saved->tokenizer.max_length : model_positions(&saved->config),
 	};
 }
 
@@ -272,7 +272,7 @@ static void settle_pooling(const struct export_settings *settings, struct saved_
 	sentences->normalize |= settings->normalize;
 	if (sentences->max_seq_length == 0)
 		sentences->max_seq_length = (int32_t)(saved->tokenizer.max_length > 0 ? saved->tokenizer.max_length
-										      : saved->config.max_position_embeddings);
+										      : model_positions(&saved->config));
 }
 
 /* ---- Triton ---- */

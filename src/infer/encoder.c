@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "model/forms.h"
 #include "model/pooling.h"
 #include "weights/finite_values.h"
 #include "backend/open.h"
@@ -78,8 +79,8 @@ enum status encoder_open(struct encoder **out, struct session *session)
 	*out = NULL;
 	TRY(memory_new(&encoder, 1, sizeof *encoder, "encoder"));
 	*encoder = (struct encoder){.session = session, .model = session->model, .capacity = session->capacity};
-	encoder->longest = config->max_position_embeddings < session->capacity.tokens ? config->max_position_embeddings
-										      : session->capacity.tokens;
+	encoder->longest =
+		model_positions(config) < session->capacity.tokens ? model_positions(config) : session->capacity.tokens;
 	TRY_GOTO(batch_create(&encoder->host, &session->capacity), fail);
 	*out = encoder;
 	return OK;
@@ -178,7 +179,7 @@ static enum status check_text(const struct pass *pass, int64_t number)
 	if (text->count > encoder->longest)
 		return error_set(ERR_USAGE, "text %lld has %d tokens, but the model takes at most %d", (long long)number + 1,
 				 text->count, encoder->longest);
-	if (text->second > 0 && config->type_vocab_size < 2)
+	if (text->second > 0 && !model_takes_pairs(config))
 		return error_set(ERR_USAGE, "text %lld is a pair, but the model has one type of segments", (long long)number + 1);
 	for (int32_t i = 0; i < text->count; i++)
 		if (text->ids[i] < 0 || text->ids[i] >= config->vocab_size)

@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "formats/text_file.h"
 #include "infer/encoder.h"
+#include "model/forms.h"
 #include "weights/int8_weights.h"
 #include "backend/open.h"
 
@@ -36,7 +37,7 @@ struct trial {
 
 static int32_t longest_text(const struct trial *trial)
 {
-	int32_t positions = trial->saved->config.max_position_embeddings;
+	int32_t positions = model_positions(&trial->saved->config);
 	return positions < TEXT_MOST ? positions : TEXT_MOST;
 }
 
@@ -121,8 +122,8 @@ static enum status open_session(struct trial *trial, int64_t threads)
 	struct shape_limits limits = model_shape_limits(&config, session->capacity, longest_text(trial), false);
 	TRY(be->functions->replica_create(be, &session->replica, &limits));
 	TRY(model_folder_load(saved->source.weights, session->model, MISSING_HEADS, NULL, NULL));
-	TRY(activations_create(&session->activations, session->model, session->capacity,
-			       session->model->config.max_position_embeddings, false));
+	TRY(activations_create(&session->activations, session->model, session->capacity, model_positions(&session->model->config),
+			       false));
 	be->functions->to_device(be, session->replica.scalars, &scalars, sizeof scalars);
 	return encoder_open(&trial->encoder, session);
 }

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "infer/task_session.h"
+#include "model/forms.h"
 #include "weights/model_files.h"
 
 #define RECORD_LIMIT ((size_t)1 << 20)
@@ -61,7 +62,7 @@ static enum status find_heads(struct saved_model *saved, const char *path, bool 
 	/* Google's bert_config.json names no architecture; its checkpoints come from pre-training. */
 	bool masked_words =
 		!saved->task.architecture || is_named(saved, "BertForPreTraining") || is_named(saved, "BertForMaskedLM");
-	saved->heads = with_head && masked_words ? model_heads_pretraining : model_heads_none;
+	saved->heads = with_head && masked_words ? *model_heads_of_words(&saved->config) : model_heads_none;
 	if (with_head && (masked_words || is_named(saved, "BertModel")))
 		return OK;
 	if (with_head) {

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "weights/int8_weights.h"
+#include "model/forms.h"
 #include "model/waves.h"
 #include "tasks/task.h"
 #include "weights/model_files.h"
@@ -35,7 +36,7 @@ static enum status read_weights(struct session *session, const struct model_sour
 	if (!packs)
 		TRY_GOTO(memory_new(&slab, session->model->slab_count, sizeof *slab, "weights"), done);
 	TRY_GOTO(model_folder_load(source->weights, session->model, missing, slab, &report), done);
-	session->has_next_sentence = report.missing.count == 0;
+	session->has_next_sentence = session->model->heads.count > 1 && report.missing.count == 0;
 	if (!session->has_next_sentence)
 		log_detail("'%s' has no next-sentence head", report.path);
 	if (!packs)
@@ -70,6 +71,20 @@ static enum status session_prepare(struct session *session, const char *model, c
 	return OK;
 }
 
+/* Pre-trained models of some forms cannot predict words, unless their architecture says so. */
+static enum status check_words(const char *model, const char *architecture)
+{
+	struct model_config config;
+	TRY(model_folder_config(model, &config));
+	const struct model_form *form = model_form_of(&config);
+	if (form->has_words || (architecture && strcmp(architecture, model_heads_words.architecture) == 0))
+		return OK;
+	enum status status = error_set(ERR_USAGE, "'%s' (%s) has no masked-word head, so it cannot predict words", model,
+				       architecture ? architecture : form->model_type);
+	error_hint("bertc pretrain --init_checkpoint trains a new one");
+	return status;
+}
+
 enum status session_needs_words(const char *model)
 {
 	struct task_config config;
@@ -80,6 +95,8 @@ enum status session_needs_words(const char *model)
 				   config.architecture);
 		error_hint("use the pre-trained model it was made from, or bertc predict");
 	}
+	if (status == OK)
+		status = check_words(model, config.architecture);
 	task_config_release(&config);
 	return status;
 }
@@ -87,7 +104,9 @@ enum status session_needs_words(const char *model)
 enum status session_open(struct session *session, const char *model, const struct device_options *device,
 			 struct batch_capacity capacity, int32_t longest)
 {
-	static const struct session_heads heads = {&model_heads_pretraining, MISSING_NEXT_SENTENCE};
+	struct model_config config;
+	TRY(model_folder_config(model, &config));
+	const struct session_heads heads = {model_heads_of_words(&config), MISSING_NEXT_SENTENCE};
 	return session_open_heads(session, model, device, &heads, capacity, longest);
 }
 

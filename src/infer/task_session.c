@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "data/step_reader.h"
 #include "data/unknown.h"
+#include "model/forms.h"
 #include "tasks/record.h"
 #include "weights/sentence_folder.h"
 
@@ -72,10 +73,10 @@ static enum status settle(struct task_session *session)
 	if (settings->max_seq_length > 0)
 		own->max_seq_length = settings->max_seq_length;
 	if (own->max_seq_length == 0)
-		own->max_seq_length = config.max_position_embeddings;
-	if (own->max_seq_length > config.max_position_embeddings) {
+		own->max_seq_length = model_positions(&config);
+	if (own->max_seq_length > model_positions(&config)) {
 		enum status status = error_set(ERR_USAGE, "--max_seq_length %d is beyond the model's %d positions",
-					       own->max_seq_length, config.max_position_embeddings);
+					       own->max_seq_length, model_positions(&config));
 		error_hint("lower it");
 		return status;
 	}

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "infer/text_model.h"
+#include "model/forms.h"
 
 /* One block with the tokens of all texts. Pointers into it are made only once it is complete, since it moves as it grows. */
 struct id_block {
@@ -224,7 +225,7 @@ enum status text_model_encode_task(struct text_model *model, const struct text_i
 	if (out->set.cut_count > 0 && !rules->truncates)
 		return error_set(ERR_DATA, "%lld of the texts have more tokens than the %d that the model takes",
 				 (long long)out->set.cut_count, model->longest);
-	if (model->session.model->config.type_vocab_size < 2 && labeled_has_pairs(&out->set.encoded))
+	if (!model_takes_pairs(&model->session.model->config) && labeled_has_pairs(&out->set.encoded))
 		return error_set(ERR_DATA,
 				 "the model has one segment type (\"type_vocab_size\") and takes single texts, not pairs");
 	out->count = out->set.encoded.sequence_count;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "model/forms.h"
 #include "model/pooling.h"
 #include "tasks/record.h"
 
@@ -33,7 +34,7 @@ static enum status find_longest(const char *folder, int64_t asked, int64_t said,
 {
 	struct model_config config;
 	TRY(model_folder_config(folder, &config));
-	int64_t longest = config.max_position_embeddings;
+	int64_t longest = model_positions(&config);
 	if (longest < SHORTEST_LENGTH)
 		return error_set(ERR_USAGE, "'%s' has %lld positions, which leaves no room for a text", folder,
 				 (long long)longest);
@@ -88,6 +89,7 @@ static enum status open_encoder(struct text_model *model, const char *given, str
 {
 	struct model_source source;
 	struct folder_tokenizer tokenizer;
+	struct model_config config;
 	int32_t longest = 0;
 	enum status status = OK;
 	if (model->sentences.found && model->sentences.pooling == 0) {
@@ -98,6 +100,7 @@ static enum status open_encoder(struct text_model *model, const char *given, str
 	bool says_words =
 		architecture && (strcmp(architecture, "BertForPreTraining") == 0 || strcmp(architecture, "BertForMaskedLM") == 0);
 	bool has_words = !settings->no_blanks && (says_words || !architecture);
+	TRY(model_folder_config(folder, &config));
 	TRY(model_source_find(folder, &source));
 	TRY(folder_tokenizer_read(&tokenizer, &source));
 	int64_t said = tokenizer.max_length;
@@ -106,7 +109,8 @@ static enum status open_encoder(struct text_model *model, const char *given, str
 	model->pooling = model->sentences.found ? model->sentences.pooling : DEFAULT_POOLING;
 	model->makes_vectors = true;
 	if (has_words)
-		status = open_session(model, pool, settings, folder, &model_heads_pretraining, MISSING_NEXT_SENTENCE, longest);
+		status = open_session(model, pool, settings, folder, model_heads_of_words(&config), MISSING_NEXT_SENTENCE,
+				      longest);
 	bool lacks_head = status == ERR_STATE || status == ERR_DATA || status == ERR_USAGE;
 	if (has_words && lacks_head && !says_words && !model->is_open) {
 		log_note("'%s': no masked-word head, so it makes embeddings only (%s)", folder, error_last()->message);

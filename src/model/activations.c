@@ -1,6 +1,7 @@
 /* Lays out in one block what forward leaves for backward: per layer for training, shared by all layers for evaluation. */
 #include <stdlib.h>
 #include "model/activations.h"
+#include "model/forms.h"
 #include "backend/open.h"
 
 /* Hands out tensors. The same code measures (arena without a base), places tensors, and later gives them the shapes of a
@@ -115,16 +116,22 @@ static void lay_out_shared_layer(struct layer_activations *layer, struct layout 
 
 static void lay_out_encoder(struct activations *a, struct layout *layout, const struct model_config *config)
 {
-	a->embedded = with_twin(layout, matrix(layout, config->hidden_size), false);
+	int64_t width = model_embedding_size(config);
+	struct tensor y = with_twin(layout, matrix(layout, config->hidden_size), false);
+	a->embedded = y;
+	if (width != config->hidden_size) {
+		a->embedded = matrix(layout, config->hidden_size); /* which layers do not reuse, since nothing writes its twin */
+		a->narrow = matrix(layout, width);
+	}
 	a->embedding_mean = statistic(layout, 1);
 	a->embedding_rstd = statistic(layout, 1);
 	struct layer_activations layer = {0}, shared = {0};
 	if (!a->training)
-		lay_out_shared_layer(&layer, layout, config, a->embedded);
+		lay_out_shared_layer(&layer, layout, config, y);
 	if (a->training && layout->twins) {
 		shared.attention_norm = matrix(layout, config->hidden_size);
 		shared.gelu = matrix(layout, config->intermediate_size);
-		shared.y = a->embedded;
+		shared.y = y;
 	}
 	for (int32_t l = 0; l < config->num_hidden_layers; l++) {
 		if (a->training)
@@ -132,9 +139,14 @@ static void lay_out_encoder(struct activations *a, struct layout *layout, const 
 		if (a->layers)
 			a->layers[l] = layer;
 	}
-	a->embedding_sum = a->training ? matrix(layout, config->hidden_size) : layer.attention; /* nothing writes its twin */
+	if (config->type_vocab_size < 2)
+		a->one_type = take(layout, 1, DTYPE_F32); /* memory is zeroed when it is allocated */
+	a->embedding_sum =
+		a->training ? matrix(layout, width) : with_columns(layer.attention, width); /* nothing writes its twin */
 	if (!a->training)
 		return;
+	if (width != config->hidden_size)
+		a->narrow_gradient = matrix(layout, width);
 	int64_t wide = 3 * config->hidden_size;
 	if (wide < config->intermediate_size)
 		wide = config->intermediate_size;
@@ -146,21 +158,23 @@ static void lay_out_encoder(struct activations *a, struct layout *layout, const 
 	a->attention_gradient = matrix(layout, config->hidden_size);
 }
 
-static void lay_out_mlm_head(struct activations *a, struct layout *layout, int64_t hidden)
+static void lay_out_mlm_head(struct activations *a, struct layout *layout, int64_t hidden, int64_t width)
 {
 	a->masked = matrix(layout, hidden);
-	a->transform_gelu = matrix(layout, hidden);
+	a->transform_gelu = matrix(layout, width);
 	a->transform_mean = statistic(layout, 1);
 	a->transform_rstd = statistic(layout, 1);
-	a->transformed = matrix(layout, hidden);
+	a->transformed = matrix(layout, width);
 	if (!a->training) {
-		a->transform_pre = a->transform_sum = without_data(a->masked);
+		a->transform_pre = a->transform_sum = without_data(a->transformed);
 		return;
 	}
-	a->transform_pre = matrix(layout, hidden);
-	a->transform_sum = matrix(layout, hidden);
-	a->transformed_gradient = matrix(layout, hidden);
-	a->transform_gradient = matrix(layout, hidden);
+	a->transform_pre = matrix(layout, width);
+	a->transform_sum = matrix(layout, width);
+	a->masked_gradient = matrix(layout, hidden > width ? hidden : width);
+	a->transformed_gradient = with_columns(a->masked_gradient, width);
+	a->masked_gradient.columns = hidden;
+	a->transform_gradient = matrix(layout, width);
 }
 
 /* Number of items of a head in a batch of these sizes: as many as chosen, sequences, or tokens. */
@@ -183,6 +197,8 @@ static void lay_out_head(struct head_activations *head, struct layout *layout, c
 	int64_t width = (int64_t)(what->joined > 1 ? what->joined : 1) * model->config.hidden_size;
 	head->rows = all ? encoded : matrix(layout, width);
 	head->pooled = what->pooled ? matrix(layout, width) : head->rows;
+	if (what->pooled && activation_is_gelu(model_head_form(&model->config, what)->activation))
+		head->pre = training ? matrix(layout, width) : without_data(head->pooled);
 	head->dropped = drops ? matrix(layout, width) : head->pooled;
 	head->logits = what->loss == LOSS_NONE ? head->dropped : matrix(layout, what->outputs);
 	if (!training)
@@ -213,7 +229,7 @@ static size_t lay_out(struct activations *a, void *base, int64_t tokens, int64_t
 		layout.capacity = head_items(head, a->capacity.tokens, a->capacity.sequences, a->capacity.labels[h].count);
 		layout.rows = head_items(head, tokens, sequences, labels[h]);
 		if (head->loss == LOSS_WORDS)
-			lay_out_mlm_head(a, &layout, model->config.hidden_size);
+			lay_out_mlm_head(a, &layout, model->config.hidden_size, model_embedding_size(&model->config));
 		else
 			lay_out_head(&a->heads[h], &layout, model, head, a->layers ? activations_output(a) : (struct tensor){0},
 				     a->gradient, a->training);

@@ -20,10 +20,11 @@ struct layer_activations {
 };
 
 /* A head with a linear layer: N items with C outputs each, from rows of width kH. Its rows are rows of the encoder's output,
- * gathered (for INPUT_ALL_ROWS the output itself), then passed through the pooler, then through dropout; if one of these steps
- * does not apply, its tensor is the previous step's. */
+ * gathered (for INPUT_ALL_ROWS the output itself), then passed through the pooler (or a layer of the head's own in its place),
+ * then through dropout; if one of these steps does not apply, its tensor is the previous step's. */
 struct head_activations {
 	struct tensor rows, pooled, dropped; /* (N,kH) */
+	struct tensor pre;                   /* (N,H) what the pooler's gelu is applied to, if it has one */
 	struct tensor logits;                /* (N,C); for INPUT_POOLED_ROWS the vectors (B,H), in the masters' type */
 	struct tensor lse;                   /* LOSS_POINTERS: (K,N), N being the number of items of its labels */
 	/* Gradients, in training: of the linear layer's outputs and input, and of the rows. */
@@ -40,14 +41,17 @@ struct activations {
 	const struct layer_taps *taps;
 	void *memory; /* device: everything below */
 
-	struct tensor embedding_sum, embedding_mean, embedding_rstd; /* (T,H) (1,T) (1,T) */
-	struct tensor embedded;                                      /* (T,H) */
-	struct layer_activations *layers;                            /* [num_hidden_layers] */
+	struct tensor embedding_sum, embedding_mean, embedding_rstd; /* (T,E) (1,T) (1,T) */
+	int32_t *one_type; /* [T] zeros: what a model with a single type reads instead of the batch's types; else NULL */
+	struct tensor narrow, narrow_gradient; /* (T,E) embeddings before their projection, if E is not H */
+	struct tensor embedded;                /* (T,H) */
+	struct layer_activations *layers;      /* [num_hidden_layers] */
 
 	/* MLM head: masked rows through gelu(linear) and LayerNorm. */
-	struct tensor masked, transform_pre, transform_gelu;         /* (P,H) */
-	struct tensor transform_sum, transform_mean, transform_rstd; /* (P,H) (1,P) (1,P) */
-	struct tensor transformed;                                   /* (P,H) */
+	struct tensor masked;                                        /* (P,H) */
+	struct tensor transform_pre, transform_gelu;                 /* (P,E) */
+	struct tensor transform_sum, transform_mean, transform_rstd; /* (P,E) (1,P) (1,P) */
+	struct tensor transformed;                                   /* (P,E) */
 	struct head_activations heads[BATCH_HEADS];
 
 	/* Gradients, in training. All layers share one set. */
@@ -56,7 +60,8 @@ struct activations {
 	struct tensor attention_gradient; /* (T,H) */
 	struct tensor pre_gradient;       /* (T,F) */
 	struct tensor qkv_gradient;       /* (T,3H); shares memory with pre_gradient */
-	struct tensor transformed_gradient, transform_gradient; /* (P,H) */
+	struct tensor masked_gradient;    /* (P,H) */
+	struct tensor transformed_gradient, transform_gradient; /* (P,E); the former shares memory with masked_gradient */
 };
 
 /* Gives all tensors the shapes of `batch`, which must fit the capacity. */

@@ -175,12 +175,34 @@ enum status model_config_from_json(struct model_config *out, const struct json *
 
 enum status model_config_check_pairs(const struct model_config *config, const char *what)
 {
-	if (config->type_vocab_size >= 2)
+	if (model_takes_pairs(config))
 		return OK;
 	enum status status =
 		error_set(ERR_USAGE, "%s: the model has one segment type (\"type_vocab_size\"), pairs need two", what);
 	error_hint("use a model with \"type_vocab_size\" 2, or single texts");
 	return status;
+}
+
+enum status model_config_take_form(struct model_config *config, const char *model_type, int32_t pad_token_id)
+{
+	const struct model_config before = *config;
+	int32_t form;
+	TRY(model_form_find(model_type, "--form", &form));
+	const struct model_form *row = model_form_at(form);
+	if (!row->has_words)
+		return error_set(ERR_USAGE, "--form %s: models of this form have no masked-word head to train", model_type);
+	*config = *row->defaults;
+	config->form = form;
+	config->hidden_size = before.hidden_size;
+	config->num_hidden_layers = before.num_hidden_layers;
+	config->num_attention_heads = before.num_attention_heads;
+	config->intermediate_size = before.intermediate_size;
+	config->vocab_size = before.vocab_size;
+	config->pad_token_id = pad_token_id;
+	config->max_position_embeddings = before.max_position_embeddings + model_first_position(config);
+	if (!row->pairs_need_types) /* as in published models */
+		config->type_vocab_size = 1;
+	return OK;
 }
 
 bool model_sizes_any(const struct model_sizes *sizes)

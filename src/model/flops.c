@@ -1,5 +1,6 @@
 /* Counts the floating-point operations of a model's passes. */
 #include "model/flops.h"
+#include "model/forms.h"
 
 /* The usual share of masked tokens (Devlin et al. 2019). */
 #define PREDICTED_SHARE 0.15
@@ -39,9 +40,11 @@ double model_head_flops(const struct model_config *config, const struct model_he
 		double items = head->input == INPUT_FIRST_ROW  ? work->sequences
 			       : head->input == INPUT_ALL_ROWS ? work->tokens
 							       : work->predictions;
-		double outputs = head->loss == LOSS_WORDS ? config->vocab_size : head->outputs;
-		double before = head->loss == LOSS_WORDS || head->pooled ? hidden : 0; /* the transform, the pooler */
-		flops += 6 * items * hidden * (before + outputs * (head->joined > 1 ? head->joined : 1));
+		double width = model_embedding_size(config), joined = head->joined > 1 ? head->joined : 1;
+		if (head->loss == LOSS_WORDS)
+			flops += 6 * items * width * (hidden + config->vocab_size);
+		else /* with the pooler */
+			flops += 6 * items * hidden * ((head->pooled ? hidden : 0) + head->outputs * joined);
 	}
 	return flops;
 }
@@ -51,7 +54,8 @@ double model_flops_of(const struct model_config *config, const struct model_head
 	double layers = config->num_hidden_layers, hidden = config->hidden_size, wide = config->intermediate_size;
 	double products = 6 * (4 * hidden * hidden + 2 * hidden * wide) * work->tokens;
 	double attention = 12 * hidden * work->squares;
-	return layers * (products + attention) + model_head_flops(config, heads, work);
+	double width = model_embedding_size(config), projection = width != hidden ? 6 * width * hidden * work->tokens : 0;
+	return layers * (products + attention) + projection + model_head_flops(config, heads, work);
 }
 
 double model_forward_flops(const struct model_config *config, const struct model_heads *heads, const struct model_work *work)

@@ -35,6 +35,102 @@ static const struct model_config bert_defaults = {
 	.classifier_dropout = NAN,
 };
 
+static const struct config_keys roberta_keys = {
+	.hidden_size = "hidden_size",
+	.layers = "num_hidden_layers",
+	.heads = "num_attention_heads",
+	.intermediate_size = "intermediate_size",
+	.activation = "hidden_act",
+	.hidden_dropout = "hidden_dropout_prob",
+	.attention_dropout = "attention_probs_dropout_prob",
+	.classifier_dropout = "classifier_dropout",
+	.layer_norm_eps = "layer_norm_eps",
+	.types = "type_vocab_size",
+	.begin_id = "bos_token_id",
+	.end_id = "eos_token_id",
+};
+
+/* RobertaConfig's. Published models have one type, which their files say. */
+static const struct model_config roberta_defaults = {
+	.hidden_size = 768,
+	.num_hidden_layers = 12,
+	.num_attention_heads = 12,
+	.intermediate_size = 3072,
+	.max_position_embeddings = 512,
+	.type_vocab_size = 2,
+	.hidden_act = ACTIVATION_GELU_ERF,
+	.hidden_dropout_prob = 0.1,
+	.attention_probs_dropout_prob = 0.1,
+	.initializer_range = 0.02,
+	.layer_norm_eps = 1e-12,
+	.classifier_dropout = NAN,
+	.pad_token_id = 1,
+	.eos_token_id = 2,
+};
+
+static const struct config_keys electra_keys = {
+	.hidden_size = "hidden_size",
+	.layers = "num_hidden_layers",
+	.heads = "num_attention_heads",
+	.intermediate_size = "intermediate_size",
+	.activation = "hidden_act",
+	.hidden_dropout = "hidden_dropout_prob",
+	.attention_dropout = "attention_probs_dropout_prob",
+	.classifier_dropout = "classifier_dropout",
+	.choice_dropout = "summary_last_dropout",
+	.layer_norm_eps = "layer_norm_eps",
+	.types = "type_vocab_size",
+	.embedding_size = "embedding_size",
+};
+
+static const struct model_config electra_defaults = {
+	.hidden_size = 256,
+	.num_hidden_layers = 12,
+	.num_attention_heads = 4,
+	.intermediate_size = 1024,
+	.max_position_embeddings = 512,
+	.type_vocab_size = 2,
+	.hidden_act = ACTIVATION_GELU_ERF,
+	.hidden_dropout_prob = 0.1,
+	.attention_probs_dropout_prob = 0.1,
+	.initializer_range = 0.02,
+	.layer_norm_eps = 1e-12,
+	.classifier_dropout = NAN,
+	.embedding_size = 128,
+	.choice_dropout = 0.1,
+};
+
+/* The output layer's matrix and bias may be in files in addition to the table and the bias that they are. */
+static const struct form_name roberta_names[] = {
+	{"bert.", "roberta."},
+	{"cls.predictions.transform.dense.", "lm_head.dense."},
+	{"cls.predictions.transform.LayerNorm.", "lm_head.layer_norm."},
+	{"cls.predictions.decoder.", "lm_head.decoder."},
+	{"cls.predictions.bias", "lm_head.bias"},
+	{0},
+};
+
+static const struct form_name electra_names[] = {
+	{"bert.", "electra."},
+	{"cls.predictions.transform.dense.", "generator_predictions.dense."},
+	{"cls.predictions.transform.LayerNorm.", "generator_predictions.LayerNorm."},
+	{"cls.predictions.decoder.", "generator_lm_head."},
+	{"cls.predictions.bias", "generator_lm_head.bias"},
+	{0},
+};
+
+/* The head for texts has a linear layer of its own; that for multiple choice reads the pooler. */
+#define ROBERTA(type, class_names)                                                                                               \
+	{                                                                                                                        \
+		.model_type = type, .classes = class_names, .names = roberta_names, .has_types = true,                           \
+		.positions_after_pad = true, .has_pooler = true, .has_words = true, .words_activation = ACTIVATION_GELU_ERF,     \
+		.first_row = {.drops = true,                                                                                     \
+			      .activation = ACTIVATION_TANH,                                                                     \
+			      .dense = "classifier.dense",                                                                       \
+			      .linear = "classifier.out_proj"},                                                                  \
+		.choice = {.shared = true, .activation = ACTIVATION_TANH}, .keys = &roberta_keys, .defaults = &roberta_defaults, \
+	}
+
 static const struct model_form forms[] = {
 	{
 		.model_type = "bert",
@@ -42,12 +138,31 @@ static const struct model_form forms[] = {
 		.has_types = true,
 		.pairs_need_types = true,
 		.has_pooler = true,
+		.is_googles = true,
 		.has_next_sentence = true,
 		.has_words = true,
 		.first_row = {.shared = true, .activation = ACTIVATION_TANH},
 		.choice = {.shared = true, .activation = ACTIVATION_TANH},
 		.keys = &bert_keys,
 		.defaults = &bert_defaults,
+	},
+	ROBERTA("roberta", "Roberta"),
+	ROBERTA("xlm-roberta", "XLMRoberta"),
+	ROBERTA("camembert", "Camembert"),
+	{
+		.model_type = "electra", /* the discriminator; a masked-word head is that of the generator */
+		.classes = "Electra",
+		.names = electra_names,
+		.has_types = true,
+		.pairs_need_types = true,
+		.words_activation = ACTIVATION_GELU_ERF,
+		.first_row = {.drops = true,
+			      .activation = ACTIVATION_GELU_ERF,
+			      .dense = "classifier.dense",
+			      .linear = "classifier.out_proj"},
+		.choice = {.own_dropout = true, .activation = ACTIVATION_GELU_ERF, .dense = "sequence_summary.summary"},
+		.keys = &electra_keys,
+		.defaults = &electra_defaults,
 	},
 };
 
@@ -75,6 +190,33 @@ enum status model_form_find(const char *model_type, const char *name, int32_t *o
 	enum status status = error_set(ERR_USAGE, "'%s': \"model_type\" is \"%.100s\"; bertc has %s", name, model_type, known);
 	error_hint("docs/inference.md lists well-known models that bertc reads");
 	return status;
+}
+
+const struct head_form *model_head_form(const struct model_config *config, const struct head *head)
+{
+	static const struct head_form pooler = {.shared = true, .activation = ACTIVATION_TANH};
+	const struct model_form *form = model_form_of(config);
+	if (!head->pooled)
+		return &form->rows;
+	if (head->loss == LOSS_NONE) /* the pooler's output itself */
+		return &pooler;
+	return head->loss == LOSS_GROUP ? &form->choice : &form->first_row;
+}
+
+const struct model_heads *model_heads_of_words(const struct model_config *config)
+{
+	return model_form_of(config)->has_next_sentence ? &model_heads_pretraining : &model_heads_words;
+}
+
+enum activation model_words_activation(const struct model_config *config)
+{
+	enum activation own = model_form_of(config)->words_activation;
+	return own == ACTIVATION_NONE ? config->hidden_act : own;
+}
+
+bool model_takes_pairs(const struct model_config *config)
+{
+	return config->type_vocab_size >= 2 || !model_form_of(config)->pairs_need_types;
 }
 
 int32_t model_first_position(const struct model_config *config)

@@ -25,6 +25,14 @@ struct head_form {
 	bool has_norm;              /* a layer norm follows the activation */
 	bool own_dropout;           /* the dropout after it is choice_dropout, not classifier_dropout */
 	enum activation activation; /* ACTIVATION_NONE: the linear layer is missing, too */
+	/* What files call the head's own layer ("classifier.dense" in the model) and the last layer ("classifier"); NULL: the
+	 * same. */
+	const char *dense, *linear;
+};
+
+/* A part of a tensor's name, with the dot that ends it: in the model and in files. */
+struct form_name {
+	const char *ours, *theirs;
 };
 
 /* The names of fields in config.json; NULL: the form has no such field, and the value is always that of its defaults. */
@@ -37,7 +45,8 @@ struct config_keys {
 
 struct model_form {
 	const char *model_type;
-	const char *classes; /* how the names of transformers' classes begin where BERT's begin with "Bert" */
+	const char *classes;           /* how the names of transformers' classes begin where BERT's begin with "Bert" */
+	const struct form_name *names; /* applied in this order; ended by a row of NULLs. NULL: the names are the model's */
 	/* The encoder. */
 	bool pre_norm;         /* norms precede the sub-layers, and a final one the heads; the first layer's attention has none */
 	bool gated;            /* feed-forward: act(first half) * second half */
@@ -50,7 +59,9 @@ struct model_form {
 	bool has_pooler;                          /* of the encoder */
 	bool has_next_sentence;                   /* pre-trained models have a next-sentence head */
 	bool has_words;                           /* pre-trained models have a masked-word head */
+	enum activation words_activation;         /* of the masked-word head; ACTIVATION_NONE: hidden_act */
 	struct head_form first_row, choice, rows; /* of a head for texts, for multiple choice, for each token */
+	bool is_googles;                          /* Google's code, and thus TensorFlow's checkpoints, have this form */
 	/* config.json. */
 	const struct config_keys *keys;
 	const struct model_config *defaults; /* of absent fields */
@@ -64,6 +75,14 @@ const struct model_form *model_form_of(const struct model_config *config);
 const struct model_form *model_form_at(int32_t index);
 /* The number of the row with this model_type, or ERR_USAGE with a list of those that there are. `name` is the file's. */
 MUST_USE enum status model_form_find(const char *model_type, const char *name, int32_t *out);
+
+/* What precedes the last linear layer of a head. */
+const struct head_form *model_head_form(const struct model_config *config, const struct head *head);
+/* The heads of a model that predicts words: with next sentences if the form has them. */
+const struct model_heads *model_heads_of_words(const struct model_config *config);
+enum activation model_words_activation(const struct model_config *config);
+/* Whether the model takes two texts in one sequence. */
+bool model_takes_pairs(const struct model_config *config);
 
 /* The row of the table of positions that belongs to a text's first token. */
 int32_t model_first_position(const struct model_config *config);

@@ -1,6 +1,7 @@
 /* What follows the encoder: the masked-word head (transform, output layer tied to the word embeddings), and heads with a
  * linear layer over some of the encoder's rows, with or without the pooler. */
 #include "model/activations.h"
+#include "model/forms.h"
 
 #include <math.h>
 
@@ -60,7 +61,7 @@ struct tensor model_prediction_rows(const struct model *model, struct activation
 		   &(struct gather_fwd){.rows = words->rows, .count = words->count, .x = activations_output(a), .y = a->masked});
 	linear_gelu_fwd(replica, &(struct linear_gelu_fwd){.w = &model->transform,
 							   .b = &model->transform_bias,
-							   .activation = model->config.hidden_act,
+							   .activation = model_words_activation(&model->config),
 							   .x = a->masked,
 							   .pre = a->transform_pre,
 							   .y = a->transform_gelu});
@@ -75,13 +76,13 @@ struct tensor model_prediction_rows(const struct model *model, struct activation
 	return a->transformed;
 }
 
-/* Leaves the gradient of the masked rows in a->transformed_gradient. */
+/* Leaves the gradient of the masked rows in a->masked_gradient. */
 static void prediction_rows_backward(const struct model *model, struct activations *a, struct replica *replica, bool overwrite)
 {
 	norm_bwd(replica, &(struct norm_bwd){.gamma = &model->transform_gamma,
 					     .beta = &model->transform_beta,
 					     .bias = &model->transform_bias,
-					     .pre_activation = model->config.hidden_act,
+					     .pre_activation = model_words_activation(&model->config),
 					     .overwrite = overwrite,
 					     .dy = a->transformed_gradient,
 					     .sum = a->transform_sum,
@@ -94,7 +95,7 @@ static void prediction_rows_backward(const struct model *model, struct activatio
 						 .overwrite = overwrite,
 						 .dy = a->transform_gradient,
 						 .x = a->masked,
-						 .dx = a->transformed_gradient});
+						 .dx = a->masked_gradient});
 }
 
 /* Which rows of the encoder a head reads. */
@@ -123,9 +124,32 @@ static struct tensor apart(struct tensor joined, int64_t width)
 static struct dropout head_dropout(const struct model *model, const struct activations *a, int number)
 {
 	const struct model_config *config = &model->config;
+	const struct head *head = &model->heads.head[number];
 	double p = isnan(config->classifier_dropout) ? config->hidden_dropout_prob : config->classifier_dropout;
-	return (struct dropout){.p = a->dropout && model->heads.head[number].drops ? p : 0,
+	if (head->loss == LOSS_SEGMENT)
+		p = config->span_dropout;
+	else if (model_head_form(config, head)->own_dropout)
+		p = config->choice_dropout;
+	return (struct dropout){.p = a->dropout && head->drops ? p : 0,
 				.site = (uint32_t)(config->num_hidden_layers + 1) * 4 + (uint32_t)number};
+}
+
+/* Dropout on the rows that a head reads, before its own layer in the pooler's place. */
+static struct dropout rows_dropout(const struct model *model, const struct activations *a, int number)
+{
+	struct dropout dropout = head_dropout(model, a, number);
+	if (!model_head_form(&model->config, &model->heads.head[number])->drops)
+		dropout.p = 0;
+	dropout.site += 4;
+	return dropout;
+}
+
+/* Passes gradients or values of some rows through dropout, in place. */
+static void drop_rows(struct replica *replica, const struct batch *batch, const int32_t *rows, struct dropout dropout,
+		      struct tensor x)
+{
+	if (dropout.p > 0)
+		row_dropout(replica, &(struct row_dropout){.batch = batch, .rows = rows, .dropout = dropout, .x = x, .y = x});
 }
 
 /* Computes a vector for each sequence; no linear layer follows. */
@@ -161,6 +185,25 @@ static struct tensor linear_input(const struct head_activations *own, struct dro
 	return dropout.p > 0 ? own->dropped : own->pooled;
 }
 
+/* The pooler, or a head's own layer in its place. */
+static void pool_forward(const struct model *model, const struct head_activations *own, struct replica *replica,
+			 enum activation activation)
+{
+	if (activation_is_gelu(activation))
+		linear_gelu_fwd(replica, &(struct linear_gelu_fwd){.w = &model->pooler,
+								   .b = &model->pooler_bias,
+								   .activation = activation,
+								   .x = own->rows,
+								   .pre = own->pre,
+								   .y = own->pooled});
+	else
+		linear_fwd(replica, &(struct linear_fwd){.w = &model->pooler,
+							 .b = &model->pooler_bias,
+							 .activation = activation,
+							 .x = own->rows,
+							 .y = own->pooled});
+}
+
 static void head_forward(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
 			 int number)
 {
@@ -179,12 +222,10 @@ static void head_forward(const struct model *model, struct activations *a, struc
 							 .count = rows.count,
 							 .x = activations_output(a),
 							 .y = apart(own->rows, hidden)});
-	if (head->pooled)
-		linear_fwd(replica, &(struct linear_fwd){.w = &model->pooler,
-							 .b = &model->pooler_bias,
-							 .activation = ACTIVATION_TANH,
-							 .x = own->rows,
-							 .y = own->pooled});
+	if (head->pooled) {
+		drop_rows(replica, batch, rows.rows, rows_dropout(model, a, number), own->rows);
+		pool_forward(model, own, replica, model_head_form(&model->config, head)->activation);
+	}
 	if (dropout.p > 0)
 		row_dropout(replica, &(struct row_dropout){.batch = batch,
 							   .rows = rows.rows,
@@ -319,28 +360,28 @@ static void head_backward(const struct model *model, struct activations *a, stru
 	const struct head_weights *w = &model->head_weights[number];
 	const struct head_activations *own = &a->heads[number];
 	struct dropout dropout = head_dropout(model, a, number);
+	enum activation activation = model_head_form(&model->config, head)->activation;
+	const int32_t *rows = rows_of(head, batch, &batch->labels[number]).rows;
+	/* gelu's derivative and the mask are factors of each element, so their order does not matter */
 	linear_bwd(replica, &(struct linear_bwd){.w = &w->w,
 						 .b = &w->b,
+						 .pre_activation = own->pre.data ? activation : ACTIVATION_NONE,
 						 .overwrite = overwrite,
 						 .dy = own->logits_gradient,
 						 .x = linear_input(own, dropout),
+						 .pre = own->pre,
 						 .dx = own->input_gradient});
-	if (dropout.p > 0) {
-		struct tensor gradient = apart(own->input_gradient, model->config.hidden_size);
-		row_dropout(replica, &(struct row_dropout){.batch = batch,
-							   .rows = rows_of(head, batch, &batch->labels[number]).rows,
-							   .dropout = dropout,
-							   .x = gradient,
-							   .y = gradient});
-	}
-	if (head->pooled)
-		linear_bwd(replica, &(struct linear_bwd){.w = &model->pooler,
-							 .b = &model->pooler_bias,
-							 .overwrite = overwrite,
-							 .dy = own->input_gradient,
-							 .x = own->rows,
-							 .tanh_y = own->pooled,
-							 .dx = own->rows_gradient});
+	drop_rows(replica, batch, rows, dropout, apart(own->input_gradient, model->config.hidden_size));
+	if (!head->pooled)
+		return;
+	linear_bwd(replica, &(struct linear_bwd){.w = &model->pooler,
+						 .b = &model->pooler_bias,
+						 .overwrite = overwrite,
+						 .dy = own->input_gradient,
+						 .x = own->rows,
+						 .tanh_y = activation == ACTIVATION_TANH ? own->pooled : (struct tensor){0},
+						 .dx = own->rows_gradient});
+	drop_rows(replica, batch, rows, rows_dropout(model, a, number), own->rows_gradient);
 }
 
 /* The vocabulary's logits exist only within this operation, so it computes the gradients, too. */
@@ -370,7 +411,7 @@ static void gather_gradients(const struct model *model, struct activations *a, s
 		struct head_rows rows = rows_of(head, batch, &batch->labels[h]);
 		if (head->input == INPUT_ALL_ROWS) /* the only head: it has written the gradient itself */
 			return;
-		struct tensor gradient = head->loss == LOSS_WORDS ? a->transformed_gradient
+		struct tensor gradient = head->loss == LOSS_WORDS ? a->masked_gradient
 								  : apart(a->heads[h].rows_gradient, model->config.hidden_size);
 		gather_bwd(
 			replica,

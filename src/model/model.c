@@ -190,15 +190,43 @@ static void tap_backward(const struct activations *a, int32_t layer)
 		a->taps->backward(a->taps->context, layer, a->gradient);
 }
 
+/* The table of positions, from the row of a text's first token on. */
+static struct weight positions_of(const struct model *model)
+{
+	struct weight table = model->position;
+	int64_t first = model_first_position(&model->config);
+	size_t skipped = (size_t)(first * table.master.columns);
+	struct tensor *tensors[] = {&table.master, &table.gradient};
+	for (int i = 0; i < 2; i++) {
+		tensors[i]->rows -= first;
+		if (tensors[i]->data)
+			tensors[i]->data = (char *)tensors[i]->data + skipped * dtype_bytes(tensors[i]->dtype);
+	}
+	table.first_row = first;
+	return table;
+}
+
+/* The batch with the types that the model has. */
+static struct batch typed(const struct activations *a, const struct batch *batch)
+{
+	struct batch own = *batch;
+	if (a->one_type)
+		own.types = a->one_type;
+	return own;
+}
+
 static void embed(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
 		  bool dropout)
 {
 	activations_fit(a, batch);
 	a->dropout = dropout;
 	await_layer(model, -1);
-	embed_fwd(replica, &(struct embed_fwd){.batch = batch,
+	struct weight position = positions_of(model);
+	struct batch own = typed(a, batch);
+	bool narrow = model->embedding_projection.master.rows > 0;
+	embed_fwd(replica, &(struct embed_fwd){.batch = &own,
 					       .word = &model->word,
-					       .position = &model->position,
+					       .position = &position,
 					       .type = &model->type,
 					       .gamma = &model->embedding_gamma,
 					       .beta = &model->embedding_beta,
@@ -207,7 +235,12 @@ static void embed(const struct model *model, struct activations *a, struct repli
 					       .sum = a->embedding_sum,
 					       .mean = a->embedding_mean,
 					       .rstd = a->embedding_rstd,
-					       .y = a->embedded});
+					       .y = narrow ? a->narrow : a->embedded});
+	if (narrow)
+		linear_fwd(replica, &(struct linear_fwd){.w = &model->embedding_projection,
+							 .b = &model->embedding_projection_bias,
+							 .x = a->narrow,
+							 .y = a->embedded});
 	tap_forward(a, -1);
 }
 
@@ -256,9 +289,19 @@ void model_backward(const struct model *model, struct activations *a, struct rep
 			layer_done(context, layer);
 	}
 	tap_backward(a, -1);
-	embed_bwd(replica, &(struct embed_bwd){.batch = batch,
+	struct weight position = positions_of(model);
+	struct batch own = typed(a, batch);
+	bool narrow = model->embedding_projection.master.rows > 0;
+	if (narrow)
+		linear_bwd(replica, &(struct linear_bwd){.w = &model->embedding_projection,
+							 .b = &model->embedding_projection_bias,
+							 .overwrite = overwrite,
+							 .dy = a->gradient,
+							 .x = a->narrow,
+							 .dx = a->narrow_gradient});
+	embed_bwd(replica, &(struct embed_bwd){.batch = &own,
 					       .word = &model->word,
-					       .position = &model->position,
+					       .position = &position,
 					       .type = &model->type,
 					       .gamma = &model->embedding_gamma,
 					       .beta = &model->embedding_beta,
@@ -266,7 +309,7 @@ void model_backward(const struct model *model, struct activations *a, struct rep
 					       .overwrite = overwrite,
 					       /* a tied output layer has already written the table's gradient */
 					       .overwrite_word = overwrite && model->word.use != WEIGHT_TIED,
-					       .dy = a->gradient,
+					       .dy = narrow ? a->narrow_gradient : a->gradient,
 					       .sum = a->embedding_sum,
 					       .mean = a->embedding_mean,
 					       .rstd = a->embedding_rstd});

@@ -59,6 +59,10 @@ const char *model_size_name(int index); /* from 0; NULL: there are no more */
  * compute are ERR_USAGE; both name the field. */
 MUST_USE enum status model_config_from_json(struct model_config *out, const struct json *object, const char *name);
 
+/* Makes it a configuration of another form (model/forms.h) for a vocabulary with this padding: sizes stay, and so does the
+ * number of tokens that a sequence may have. Forms without a masked-word head are ERR_USAGE. */
+MUST_USE enum status model_config_take_form(struct model_config *config, const char *model_type, int32_t pad_token_id);
+
 /* Sizes that replace those of a configuration; 0: unchanged. */
 struct model_sizes {
 	int64_t num_hidden_layers, hidden_size, num_attention_heads, intermediate_size, max_position_embeddings;
@@ -113,8 +117,9 @@ struct model {
 	int64_t element_count;               /* number of elements without gaps */
 	struct tensor slab, gradients;       /* (1, slab_count) master dtype, device memory */
 	struct weight word, position, type, embedding_gamma, embedding_beta;
-	struct layer_weights *layers; /* [num_hidden_layers] */
-	struct weight pooler, pooler_bias;
+	struct weight embedding_projection, embedding_projection_bias; /* (H,E) (1,H) if embeddings are narrower than H */
+	struct layer_weights *layers;                                  /* [num_hidden_layers] */
+	struct weight pooler, pooler_bias;                             /* the encoder's, or a head's own layer in its place */
 	struct weight transform, transform_bias, transform_gamma, transform_beta, prediction_bias; /* of LOSS_WORDS */
 	struct head_weights head_weights[BATCH_HEADS];                                             /* of the other heads */
 	struct head_weights projection; /* of hidden states, if heads.projection > 0: (projection,H) */

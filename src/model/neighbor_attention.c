@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "model/forms.h"
+
 /* Standard deviation of the positions as a multiple of the other embeddings': in the sum that the embeddings' LayerNorm
  * scales, positions then make up two thirds of the variance. */
 #define POSITION_SCALE 2.0
@@ -67,6 +69,11 @@ static void set_layer(const struct model_config *config, int32_t layer, float *q
 			key[row * hidden + 2 * pair] += (float)scale;
 			key[(row + 1) * hidden + 2 * pair + 1] += (float)scale;
 		}
+}
+
+bool neighbor_attention_fits(const struct model_config *config)
+{
+	return model_form_of(config)->positions == POSITIONS_LEARNED && model_embedding_size(config) == config->hidden_size;
 }
 
 void neighbor_attention_set(const struct model *model, float *slab)

@@ -4,10 +4,10 @@
 #include <string.h>
 #include "base/pool.h"
 #include "base/rng.h"
-#include "model/model.h"
+#include "model/forms.h"
 
 /* The sizes of which shapes are made. */
-enum size { ONE, VOCAB, POSITIONS, TYPES, HIDDEN, INTERMEDIATE };
+enum size { ONE, VOCAB, POSITIONS, TYPES, EMBEDDING, HIDDEN, INTERMEDIATE };
 
 static int64_t size_of(const struct model_config *config, enum size size)
 {
@@ -15,6 +15,7 @@ static int64_t size_of(const struct model_config *config, enum size size)
 	case VOCAB: return config->vocab_size;
 	case POSITIONS: return config->max_position_embeddings;
 	case TYPES: return config->type_vocab_size;
+	case EMBEDDING: return model_embedding_size(config);
 	case HIDDEN: return config->hidden_size;
 	case INTERMEDIATE: return config->intermediate_size;
 	case ONE: break;
@@ -37,11 +38,17 @@ struct parameter_row {
 
 /* clang-format off */
 static const struct parameter_row embedding_rows[] = {
-	{"bert.embeddings.word_embeddings.weight", IN_MODEL(word), VOCAB, HIDDEN, WEIGHT_TIED, INIT_NORMAL},
-	{"bert.embeddings.position_embeddings.weight", IN_MODEL(position), POSITIONS, HIDDEN, WEIGHT_TABLE, INIT_NORMAL},
-	{"bert.embeddings.token_type_embeddings.weight", IN_MODEL(type), TYPES, HIDDEN, WEIGHT_TABLE, INIT_NORMAL},
-	{"bert.embeddings.LayerNorm.weight", IN_MODEL(embedding_gamma), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ONE},
-	{"bert.embeddings.LayerNorm.bias", IN_MODEL(embedding_beta), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
+	{"bert.embeddings.word_embeddings.weight", IN_MODEL(word), VOCAB, EMBEDDING, WEIGHT_TIED, INIT_NORMAL},
+	{"bert.embeddings.position_embeddings.weight", IN_MODEL(position), POSITIONS, EMBEDDING, WEIGHT_TABLE, INIT_NORMAL},
+	{"bert.embeddings.token_type_embeddings.weight", IN_MODEL(type), TYPES, EMBEDDING, WEIGHT_TABLE, INIT_NORMAL},
+	{"bert.embeddings.LayerNorm.weight", IN_MODEL(embedding_gamma), ONE, EMBEDDING, WEIGHT_VECTOR, INIT_ONE},
+	{"bert.embeddings.LayerNorm.bias", IN_MODEL(embedding_beta), ONE, EMBEDDING, WEIGHT_VECTOR, INIT_ZERO},
+};
+
+/* Follows embeddings that are narrower than the hidden states. */
+static const struct parameter_row projection_rows[] = {
+	{"bert.embeddings_project.weight", IN_MODEL(embedding_projection), HIDDEN, EMBEDDING, WEIGHT_HEAD, INIT_NORMAL},
+	{"bert.embeddings_project.bias", IN_MODEL(embedding_projection_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
 };
 
 /* Names are preceded by "bert.encoder.layer.<number>.". */
@@ -69,12 +76,18 @@ static const struct parameter_row pooler_rows[] = {
 	{"bert.pooler.dense.bias", IN_MODEL(pooler_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
 };
 
+/* A head's own layer in the pooler's place. */
+static const struct parameter_row dense_rows[] = {
+	{"classifier.dense.weight", IN_MODEL(pooler), HIDDEN, HIDDEN, WEIGHT_HEAD, INIT_NORMAL},
+	{"classifier.dense.bias", IN_MODEL(pooler_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
+};
+
 /* The MLM output layer's matrix is the word embedding table. */
 static const struct parameter_row word_rows[] = {
-	{"cls.predictions.transform.dense.weight", IN_MODEL(transform), HIDDEN, HIDDEN, WEIGHT_HEAD, INIT_NORMAL},
-	{"cls.predictions.transform.dense.bias", IN_MODEL(transform_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
-	{"cls.predictions.transform.LayerNorm.weight", IN_MODEL(transform_gamma), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ONE},
-	{"cls.predictions.transform.LayerNorm.bias", IN_MODEL(transform_beta), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
+	{"cls.predictions.transform.dense.weight", IN_MODEL(transform), EMBEDDING, HIDDEN, WEIGHT_HEAD, INIT_NORMAL},
+	{"cls.predictions.transform.dense.bias", IN_MODEL(transform_bias), ONE, EMBEDDING, WEIGHT_VECTOR, INIT_ZERO},
+	{"cls.predictions.transform.LayerNorm.weight", IN_MODEL(transform_gamma), ONE, EMBEDDING, WEIGHT_VECTOR, INIT_ONE},
+	{"cls.predictions.transform.LayerNorm.bias", IN_MODEL(transform_beta), ONE, EMBEDDING, WEIGHT_VECTOR, INIT_ZERO},
 	{"cls.predictions.bias", IN_MODEL(prediction_bias), ONE, VOCAB, WEIGHT_VECTOR, INIT_ZERO},
 };
 /* clang-format on */
@@ -110,12 +123,21 @@ static void add_parameter(struct model *model, const struct parameter *like, str
 	weight->master = weight->gradient = shape;
 }
 
+/* Whether the model lacks a table. */
+static bool lacks(const struct model_config *config, const struct parameter_row *row)
+{
+	const struct model_form *form = model_form_of(config);
+	return (row->rows == TYPES && !form->has_types) || (row->rows == POSITIONS && form->positions != POSITIONS_LEARNED);
+}
+
 /* Appends the tensors of one part; `owner` is the struct that contains its weights. */
 static void add_rows(struct model *model, const struct parameter_row *rows, int count, const char *prefix, int32_t layer,
 		     void *owner)
 {
 	for (int i = 0; i < count; i++) {
 		const struct parameter_row *row = &rows[i];
+		if (lacks(&model->config, row))
+			continue;
 		struct parameter parameter = {.rows = size_of(&model->config, row->rows),
 					      .columns = size_of(&model->config, row->columns),
 					      .init = row->init,
@@ -139,6 +161,25 @@ static void add_head(struct model *model, const struct head *head, struct head_w
 	snprintf(b.name, sizeof b.name, "%s.bias", head->name);
 	add_parameter(model, &w, &weights->w, WEIGHT_HEAD, false);
 	add_parameter(model, &b, &weights->b, WEIGHT_VECTOR, false);
+}
+
+/* Appends the layer that the heads read through: the pooler, which an encoder may have even if no head reads it, or a layer of
+ * the head's own. */
+static void add_pooler(struct model *model)
+{
+	const struct model_heads *heads = &model->heads;
+	bool shared = heads->pooler && model_form_of(&model->config)->has_pooler, own = false;
+	int32_t layer = model->config.num_hidden_layers;
+	for (int h = 0; h < heads->count; h++)
+		if (heads->head[h].pooled) {
+			shared = model_head_form(&model->config, &heads->head[h])->shared;
+			own = !shared;
+		}
+	if (shared)
+		add_rows(model, pooler_rows, COUNT(pooler_rows), "", layer, model);
+	if (own)
+		add_rows(model, dense_rows, COUNT(dense_rows), "", layer, model);
+	model->heads.pooler = shared;
 }
 
 /* Appends the linear layer that maps hidden states to a teacher's width. */
@@ -171,8 +212,8 @@ enum status model_create(struct model **out, struct backend *be, const struct mo
 	if (be->fp8)
 		TRY(check_multiples(config));
 	int64_t layers = config->num_hidden_layers;
-	int64_t most =
-		COUNT(embedding_rows) + layers * COUNT(layer_rows) + COUNT(pooler_rows) + COUNT(word_rows) + 2 * BATCH_HEADS + 2;
+	int64_t most = COUNT(embedding_rows) + COUNT(projection_rows) + layers * COUNT(layer_rows) + COUNT(pooler_rows) +
+		       COUNT(word_rows) + 2 * BATCH_HEADS + 2;
 	struct model *model = NULL;
 	TRY(memory_new(&model, 1, sizeof *model, "model"));
 	model->config = *config;
@@ -184,13 +225,14 @@ enum status model_create(struct model **out, struct backend *be, const struct mo
 	TRY_GOTO(memory_new(&model->layers, layers, sizeof *model->layers, "model layers"), fail);
 
 	add_rows(model, embedding_rows, COUNT(embedding_rows), "", -1, model);
+	if (model_embedding_size(config) != config->hidden_size)
+		add_rows(model, projection_rows, COUNT(projection_rows), "", -1, model);
 	for (int32_t layer = 0; layer < layers; layer++) {
 		char prefix[40];
 		snprintf(prefix, sizeof prefix, "bert.encoder.layer.%d.", layer);
 		add_rows(model, layer_rows, COUNT(layer_rows), prefix, layer, &model->layers[layer]);
 	}
-	if (heads->pooler)
-		add_rows(model, pooler_rows, COUNT(pooler_rows), "", (int32_t)layers, model);
+	add_pooler(model);
 	for (int h = 0; h < heads->count; h++) {
 		bool alone = heads->head[h].input == INPUT_ALL_ROWS || heads->head[h].input == INPUT_POOLED_ROWS;
 		BUG_IF(alone && heads->count > 1);

@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "data/pretraining/instances.h"
 #include "infer/blanks.h"
+#include "model/forms.h"
 
 #define SHORTEST 8 /* fewest tokens that give enough context for a guess */
 #define TRIES 4000
@@ -164,7 +165,7 @@ enum status samples_open(struct samples *samples, const char *folder, const stru
 			 const struct report_progress *state)
 {
 	TRY(path_join(samples->path, folder, "samples.jsonl"));
-	int32_t longest = model->config.max_position_embeddings - 2;
+	int32_t longest = model_positions(&model->config) - 2;
 	TRY(choose_sentences(samples, held_out, held_out_count, vocab, longest));
 	if (samples->count == 0)
 		return OK;

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "model/forms.h"
 #include "train/ranks.h"
 #include "weights/config_file.h"
 
@@ -189,9 +190,9 @@ static enum status check_sizes(const char *teacher, const struct model_config *o
 {
 	char what[128];
 	int64_t longest = run->values->max_seq_length;
-	if (own->max_position_embeddings < longest) {
-		snprintf(what, sizeof what, "it has %d positions, fewer than --max_seq_length %" PRId64,
-			 own->max_position_embeddings, longest);
+	if (model_positions(own) < longest) {
+		snprintf(what, sizeof what, "it has %d positions, fewer than --max_seq_length %" PRId64, model_positions(own),
+			 longest);
 		return differs(teacher, what);
 	}
 	if (own->type_vocab_size < run->config.type_vocab_size)

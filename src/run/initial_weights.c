@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "model/forms.h"
 #include "model/neighbor_attention.h"
 #include "weights/tokenizer_file.h"
 
@@ -19,6 +20,8 @@ const struct option initial_rows[] = {
 	{ROW(model, ROLE_RESULT, "WHAT"), .alias = "bert_config_file config_file model_name_or_path",
 	 .fallback_text = "from the amount of text",
 	 .help = MODEL_SIZES(", ") ", a config.json, or a model folder to start from"},
+	{ROW(form, ROLE_RESULT, "TYPE"), .fallback_text = "bert, or the model's",
+	 .help = "form of a new model of a named size: the model_type of its config.json, such as bert or roberta"},
 	{ROW(init_checkpoint, ROLE_START, "PATH"),
 	 .help = "initial weights: a Hugging Face folder, .safetensors, PyTorch .bin or .pt, or a TensorFlow BERT checkpoint; "
 	 "its configuration, vocabulary and casing are used"},
@@ -156,8 +159,8 @@ void initial_weights_fit(const struct initial_weights *initial, int32_t vocab_co
 		return;
 	if (initial->given->remap_vocab)
 		config->vocab_size = vocab_count;
-	if (initial->given->init_positions != POSITIONS_SAME && longest > config->max_position_embeddings)
-		config->max_position_embeddings = (int32_t)longest;
+	if (initial->given->init_positions != POSITIONS_SAME && longest > model_positions(config))
+		config->max_position_embeddings = (int32_t)longest + model_first_position(config);
 }
 
 /* ---- Loading ---- */
@@ -236,6 +239,8 @@ enum status initial_weights_load(const struct initial_weights *initial, const st
 	struct model_folder_report report = {0};
 	float *slab = NULL;
 	enum status status;
+	if (neighbors && !neighbor_attention_fits(&model->config))
+		return error_set(ERR_USAGE, "--init_attention neighbors needs learned positions as wide as the hidden states");
 	if (!initial->path) {
 		offer_faster_activation(model);
 		return neighbors ? begin_with_neighbors(model, replica) : OK;

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "model/forms.h"
 #include "data/unknown.h"
 #include "infer/outputs.h"
 #include "run/card.h"
@@ -207,7 +208,7 @@ static enum status read_files(struct labeled_run *labeled)
 static enum status choose_length(const struct run *run, struct run_phase *phase, const struct task *task)
 {
 	const int64_t *length = &phase->values->max_seq_length;
-	int64_t most = run->config.max_position_embeddings;
+	int64_t most = model_positions(&run->config);
 	if (options_is_open(phase->options, length)) {
 		int64_t usual = task->max_seq_length > 0 ? task->max_seq_length : 128;
 		return options_choose_integer(phase->options, length, usual < most ? usual : most);

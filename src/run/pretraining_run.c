@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "model/forms.h"
 #include "run/budget.h"
 #include "train/pretraining_report.h"
 #include "train/ranks.h"
@@ -48,10 +49,10 @@ static enum status fit_static_length(struct pretraining_run *pretraining, int64_
 /* ERR_USAGE if the model has fewer positions. */
 static enum status check_length(const struct pretraining_run *pretraining, int64_t length, const struct model_config *config)
 {
-	if (length <= config->max_position_embeddings)
+	if (length <= model_positions(config))
 		return OK;
 	enum status status = error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions", length,
-				       config->max_position_embeddings);
+				       model_positions(config));
 	error_hint(pretraining->initial.path ? "decrease it, or say where more positions come from: --init_positions tile|draw"
 					     : "decrease it, or increase max_position_embeddings in config.json");
 	return status;
@@ -106,6 +107,54 @@ static enum status check_shape(const struct pretraining_run *pretraining, const 
 	return OK;
 }
 
+/* A named size is BERT's unless another form is wanted; a configuration has a form of its own. */
+static enum status take_form(const struct pretraining_run *pretraining, struct model_config *config)
+{
+	const struct initial_options *given = &given_in(pretraining)->initial;
+	const struct run *run = pretraining->run;
+	const char *form = given->form, *own = model_form_of(config)->model_type;
+	if (!form || run->start.resumed || strcmp(form, own) == 0)
+		return OK;
+	struct model_config named;
+	if (pretraining->initial.path || (given->model && model_config_named(&named, given->model) != OK))
+		return error_set(ERR_USAGE, "--form %s: '%s' is a model of the form \"%s\"", form,
+				 given->model ? given->model : pretraining->initial.path, own);
+	/* Before the text is prepared, there may be no vocabulary yet. */
+	TRY(model_config_take_form(config, form, run->vocab ? run->vocab->pad : 0));
+	config->bos_token_id = run->vocab ? run->vocab->cls : config->bos_token_id;
+	config->eos_token_id = run->vocab ? run->vocab->sep : config->eos_token_id;
+	return OK;
+}
+
+/* Models without a next-sentence head learn from running text. */
+static enum status settle_next_sentence(struct pretraining_run *pretraining)
+{
+	struct run *run = pretraining->run;
+	const struct model_form *form = model_form_of(&run->config);
+	pretraining->task.heads = model_heads_of_words(&run->config);
+	for (int64_t i = 0; i < run->phase_count && !form->has_next_sentence; i++) {
+		struct pretraining_phase *phase = &pretraining->data.phases[i];
+		const struct pretraining_options *given = run->phases[i].options->settings;
+		const enum next_sentence *kind = &given->instances.next_sentence;
+		for (int64_t f = 0; f < phase->file_count; f++)
+			if (phase->files[f].summary.labeled_count > 0)
+				return error_set(
+					ERR_USAGE,
+					"'%s' has next-sentence labels, but models of the form \"%s\" have no head for them",
+					phase->files[f].path, form->model_type);
+		if (*kind == NEXT_SENTENCE_NONE || *kind == NEXT_SENTENCE_SINGLE)
+			continue;
+		if (options_origin_of(run->phases[i].options, kind) > ORIGIN_RECIPE) {
+			enum status status =
+				error_set(ERR_USAGE, "models of the form \"%s\" have no next-sentence head", form->model_type);
+			error_hint("leave --next_sentence out, or set it to none or single");
+			return status;
+		}
+		TRY(options_set(run->phases[i].options, "next_sentence", "none", ORIGIN_CHOSEN));
+	}
+	return OK;
+}
+
 /* Reports a mistyped name, and sequences too long for the model, before the text is prepared. Models chosen later are of a named
  * size. */
 static enum status check_model(const struct pretraining_run *pretraining)
@@ -117,6 +166,7 @@ static enum status check_model(const struct pretraining_run *pretraining)
 		TRY(model_folder_config(pretraining->initial.path, &config));
 	else
 		TRY(model_size_or_folder_config(given->model ? given->model : "base", &config));
+	TRY(take_form(pretraining, &config));
 	if (!run->start.resumed)
 		TRY(resize_model(pretraining, &config));
 	TRY(check_shape(pretraining, &config));
@@ -187,6 +237,7 @@ static enum status choose_model(struct pretraining_run *pretraining)
 		TRY(model_folder_config(run->start.resumed ? run->start.checkpoint : model, config));
 	else
 		TRY(model_size_or_folder_config(model, config));
+	TRY(take_form(pretraining, config));
 	if (!run->start.resumed)
 		TRY(resize_model(pretraining, config));
 	initial_weights_fit(&pretraining->initial, run->vocab->count, run_longest(run), config);
@@ -382,6 +433,7 @@ enum status pretraining_run_prepare(struct pretraining_run *pretraining)
 	TRY(check_best_set(pretraining));
 	TRY(choose_budget(pretraining));
 	TRY(choose_model(pretraining));
+	TRY(settle_next_sentence(pretraining));
 	TRY(recipe_choose(&run->options, &run->values->optimizer));
 	for (int64_t i = 0; i < run->phase_count; i++) {
 		pretraining_set_instances(&pretraining->data, i);

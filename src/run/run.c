@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "model/forms.h"
 #include "base/stop.h"
 #include "run/budget.h"
 #include "train/ranks.h"
@@ -587,7 +588,7 @@ static enum status start_training(struct run *run)
 				.task = run->task_config,
 				.vocab = run->vocab,
 				.tokenizer = run->tokenizer,
-				.max_seq_length = run->config.max_position_embeddings,
+				.max_seq_length = model_positions(&run->config),
 				.data_hash = run->data_hash,
 				.evaluation_hash = run->evaluation_hash,
 				.teacher_hash = run->teacher_hash,

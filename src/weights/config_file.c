@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/string_index.h"
+#include "model/forms.h"
 
 #define COUNT(array) (sizeof array / sizeof((array)[0]))
 
@@ -28,6 +29,32 @@ static enum status copy_text(char **out, const char *text)
 	return OK;
 }
 
+/* How our names of transformers' classes begin, whatever the form. */
+#define OUR_CLASSES "Bert"
+
+/* The row for a configuration. What model_config_from_json() refuses is read like BERT's here. */
+static const struct model_form *form_of(const struct json *object)
+{
+	const struct json *type = json_member(object, "model_type");
+	const struct model_form *form;
+	for (int32_t i = 0; type && type->kind == JSON_STRING && (form = model_form_at(i)); i++)
+		if (strcmp(form->model_type, type->text) == 0)
+			return form;
+	return model_form_at(0);
+}
+
+/* The name that a class has for BERT. A class for pre-training has heads that only some forms share. */
+static enum status copy_architecture(char **out, const struct model_form *form, const char *text)
+{
+	size_t prefix = strlen(form->classes);
+	const char *rest = strncmp(text, form->classes, prefix) == 0 ? text + prefix : "";
+	bool ours = (strncmp(rest, "For", 3) == 0 || strcmp(rest, "Model") == 0) &&
+		    (form->has_next_sentence || strcmp(rest, "ForPreTraining") != 0);
+	TRY(memory_new(out, (int64_t)(strlen(text) + sizeof OUR_CLASSES), 1, "text of a configuration"));
+	snprintf(*out, strlen(text) + sizeof OUR_CLASSES, "%s%s", ours ? OUR_CLASSES : "", ours ? rest : text);
+	return OK;
+}
+
 static enum status read_architecture(const struct json *object, const char *name, struct task_config *out)
 {
 	const struct json *list = json_member(object, "architectures");
@@ -35,7 +62,7 @@ static enum status read_architecture(const struct json *object, const char *name
 		return OK;
 	if (list->kind != JSON_ARRAY || list->first_child->kind != JSON_STRING)
 		return error_set(ERR_DATA, "'%s': \"architectures\" is not a list of names", name);
-	return copy_text(&out->architecture, list->first_child->text);
+	return copy_architecture(&out->architecture, form_of(object), list->first_child->text);
 }
 
 static enum status read_problem_type(const struct json *object, const char *name, struct task_config *out)
@@ -135,13 +162,14 @@ static enum status read_labels(const struct json *object, const char *name, stru
 
 static enum status read_dropout(const struct json *object, const char *name, struct task_config *out)
 {
-	const struct json *dropout = json_member(object, "classifier_dropout");
+	const char *key = form_of(object)->keys->classifier_dropout;
+	const struct json *dropout = json_member(object, key);
 	out->classifier_dropout = -1;
 	if (!dropout || dropout->kind == JSON_NULL)
 		return OK;
-	TRY(json_get_number(object, name, "classifier_dropout", &out->classifier_dropout));
+	TRY(json_get_number(object, name, key, &out->classifier_dropout));
 	if (!(out->classifier_dropout >= 0 && out->classifier_dropout < 1))
-		return error_set(ERR_DATA, "'%s': \"classifier_dropout\" is %g; it must be at least 0 and below 1", name,
+		return error_set(ERR_DATA, "'%s': \"%s\" is %g; it must be at least 0 and below 1", name, key,
 				 out->classifier_dropout);
 	return OK;
 }
@@ -269,45 +297,79 @@ static void put_label2id(struct json_writer *writer, const struct task_config *t
 	json_close(writer);
 }
 
+/* Fields that a form may lack: then the key is NULL. */
+static void put_double(struct json_writer *writer, const char *key, double value)
+{
+	if (key)
+		json_put_double(writer, key, value);
+}
+
+static void put_integer(struct json_writer *writer, const char *key, int64_t value)
+{
+	if (key)
+		json_put_integer(writer, key, value);
+}
+
+static void put_architecture(struct json_writer *writer, const struct model_config *config, const struct task_config *task)
+{
+	char name[128];
+	const char *ours = task && task->architecture ? task->architecture : model_heads_of_words(config)->architecture;
+	size_t prefix = strlen(OUR_CLASSES);
+	bool is_ours = strncmp(ours, OUR_CLASSES, prefix) == 0;
+	snprintf(name, sizeof name, "%s%s", is_ours ? model_form_of(config)->classes : "", ours + (is_ours ? prefix : 0));
+	json_put_string(writer, NULL, name);
+}
+
 void config_file_put(struct json_writer *writer, const struct model_config *config, const struct task_config *task)
 {
 	/* Outputs that are not classes may be many, and transformers would invent a name for each: "num_labels" is enough for
 	 * them. */
 	bool is_counted = task && !task->labels && task->label_count > 2;
 	bool has_labels = task && task->label_count > 0 && !is_counted;
+	const struct model_form *form = model_form_of(config);
+	const struct config_keys *keys = form->keys;
 	json_open(writer, NULL, '{');
 	json_open(writer, "architectures", '[');
-	json_put_string(writer, NULL, task && task->architecture ? task->architecture : "BertForPreTraining");
+	put_architecture(writer, config, task);
 	json_close(writer);
-	json_put_double(writer, "attention_probs_dropout_prob", model_config_saved_dropout(config, true));
+	put_double(writer, keys->attention_dropout, model_config_saved_dropout(config, true));
 	double dropout = task && task->classifier_dropout >= 0 ? task->classifier_dropout : config->classifier_dropout;
 	if (isfinite(dropout))
-		json_put_double(writer, "classifier_dropout", dropout);
+		json_put_double(writer, keys->classifier_dropout, dropout);
 	else
-		json_put_null(writer, "classifier_dropout");
-	json_put_string(writer, "hidden_act", config->hidden_act == ACTIVATION_GELU_TANH ? "gelu_new" : "gelu");
-	json_put_double(writer, "hidden_dropout_prob", model_config_saved_dropout(config, false));
-	json_put_integer(writer, "hidden_size", config->hidden_size);
+		json_put_null(writer, keys->classifier_dropout);
+	json_put_string(writer, keys->activation, config->hidden_act == ACTIVATION_GELU_TANH ? "gelu_new" : "gelu");
+	put_double(writer, keys->hidden_dropout, model_config_saved_dropout(config, false));
+	put_integer(writer, keys->hidden_size, config->hidden_size);
 	if (has_labels)
 		put_id2label(writer, task);
 	json_put_double(writer, "initializer_range", config->initializer_range);
-	json_put_integer(writer, "intermediate_size", config->intermediate_size);
+	put_integer(writer, keys->intermediate_size, config->intermediate_size);
 	if (has_labels)
 		put_label2id(writer, task);
-	json_put_double(writer, "layer_norm_eps", config->layer_norm_eps);
+	put_double(writer, keys->layer_norm_eps, config->layer_norm_eps);
 	json_put_integer(writer, "max_position_embeddings", config->max_position_embeddings);
-	json_put_string(writer, "model_type", "bert");
-	json_put_integer(writer, "num_attention_heads", config->num_attention_heads);
-	json_put_integer(writer, "num_hidden_layers", config->num_hidden_layers);
+	json_put_string(writer, "model_type", form->model_type);
+	put_integer(writer, keys->heads, config->num_attention_heads);
+	put_integer(writer, keys->layers, config->num_hidden_layers);
 	if (is_counted)
 		json_put_integer(writer, "num_labels", task->label_count);
 	json_put_integer(writer, "pad_token_id", config->pad_token_id);
-	json_put_string(writer, "position_embedding_type", "absolute");
+	if (form->positions == POSITIONS_LEARNED)
+		json_put_string(writer, "position_embedding_type", "absolute");
 	if (task && task->problem_type)
 		json_put_string(writer, "problem_type", task->problem_type);
 	json_put_bool(writer, "tie_word_embeddings", true);
 	json_put_string(writer, "torch_dtype", "float32");
-	json_put_integer(writer, "type_vocab_size", config->type_vocab_size);
+	put_integer(writer, keys->types, config->type_vocab_size);
 	json_put_integer(writer, "vocab_size", config->vocab_size);
+	put_integer(writer, keys->begin_id, config->bos_token_id);
+	put_integer(writer, keys->end_id, config->eos_token_id);
+	put_integer(writer, keys->embedding_size, config->embedding_size);
+	put_double(writer, keys->embedding_dropout, config->embedding_dropout);
+	put_double(writer, keys->span_dropout, config->span_dropout);
+	put_double(writer, keys->choice_dropout, config->choice_dropout);
+	if (form->write)
+		form->write(config, writer);
 	json_close(writer);
 }

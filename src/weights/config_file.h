@@ -13,8 +13,8 @@ struct sentence_folder; /* weights/sentence_folder.h */
 
 /* What config.json says about the task, besides the encoder's sizes. */
 struct task_config {
-	/* The transformers class for the folder, such as "BertForTokenClassification": the first entry of "architectures". NULL
-	 * if the file has none. */
+	/* The transformers class for the folder, such as "BertForTokenClassification": the first entry of "architectures", which
+	 * for another form begins with its name instead of "Bert". NULL if the file has none. */
 	char *architecture;
 	/* "regression", "single_label_classification", or "multi_label_classification"; NULL if the file has none. */
 	char *problem_type;

@@ -26,8 +26,8 @@ struct int8_writer {
 	struct parameter_place *places;
 	struct safetensors_entry *entries; /* at most two per parameter */
 	int64_t count;
-	char (*names)[160];    /* of the scales */
-	unsigned char *memory; /* for all data that are not stored as F32 unchanged */
+	char (*names)[2][TENSOR_NAME_BYTES]; /* of a parameter and its scales */
+	unsigned char *memory;               /* for all data that are not stored as F32 unchanged */
 	size_t used;
 };
 
@@ -63,9 +63,11 @@ static void add_parameter(struct int8_writer *writer, int64_t number)
 	const struct parameter *p = &writer->content->model->parameters[number];
 	const float *values = writer->content->slab + p->offset;
 	int rank = parameter_rank(p);
+	char(*names)[TENSOR_NAME_BYTES] = writer->names[number];
 	struct safetensors_entry *entry = &writer->entries[writer->count++];
+	model_folder_tensor_name(writer->content->model, p, writer->content->task, names[0]);
 	*entry = (struct safetensors_entry){
-		.name = model_folder_tensor_name(p, writer->content->task),
+		.name = names[0],
 		.dtype = stored_type(writer, number),
 		.rank = rank,
 		.shape = {rank == 2 ? p->rows : p->columns, rank == 2 ? p->columns : 0},
@@ -85,9 +87,9 @@ static void add_parameter(struct int8_writer *writer, int64_t number)
 	float *scales = take(writer, p->rows, sizeof *scales);
 	round_rows(values, p->rows, p->columns, bytes, scales);
 	entry->data = bytes;
-	snprintf(writer->names[number], sizeof writer->names[0], "%s" SCALE_SUFFIX, entry->name);
+	snprintf(names[1], sizeof names[1], "%.*s" SCALE_SUFFIX, (int)(sizeof names[0] - sizeof SCALE_SUFFIX), names[0]);
 	writer->entries[writer->count++] = (struct safetensors_entry){
-		.name = writer->names[number],
+		.name = names[1],
 		.dtype = ST_F32,
 		.rank = 2,
 		.shape = {p->rows, 1},

@@ -331,12 +331,13 @@ static enum status save_config(const char *folder, const struct model_folder_con
 	return status;
 }
 
-/* transformers omits "bert." if the model is just an encoder. */
-const char *model_folder_tensor_name(const struct parameter *parameter, const struct task_config *task)
+void model_folder_tensor_name(const struct model *model, const struct parameter *parameter, const struct task_config *task,
+			      char out[TENSOR_NAME_BYTES])
 {
 	static const char prefix[] = "bert.";
-	bool bare = task && task->architecture && strcmp(task->architecture, "BertModel") == 0;
-	return bare && strncmp(parameter->name, prefix, strlen(prefix)) == 0 ? parameter->name + strlen(prefix) : parameter->name;
+	bool bare = task && task->architecture && strcmp(task->architecture, "BertModel") == 0 &&
+		    strncmp(parameter->name, prefix, strlen(prefix)) == 0;
+	tensor_name_to_form(model, parameter->name + (bare ? strlen(prefix) : 0), out);
 }
 
 static enum status save_weights(const char *folder, const struct model_folder_content *content, struct folder_files *files)
@@ -345,15 +346,20 @@ static enum status save_weights(const char *folder, const struct model_folder_co
 	char path[PATH_BYTES];
 	TRY(path_join(path, folder, WEIGHTS_FILE));
 	struct safetensors_entry *entries = NULL;
-	int64_t count = 0;
-	TRY(memory_new(&entries, model->parameter_count, sizeof *entries, "weights of a file"));
+	char(*names)[TENSOR_NAME_BYTES] = NULL;
+	int64_t count = 0, bytes = 0;
+	uint32_t crc = 0;
+	enum status status;
+	TRY_GOTO(memory_new(&entries, model->parameter_count, sizeof *entries, "weights of a file"), done);
+	TRY_GOTO(memory_new(&names, model->parameter_count, sizeof *names, "weights of a file"), done);
 	for (int64_t i = 0; i < model->parameter_count; i++) {
 		const struct parameter *parameter = &model->parameters[i];
 		int rank = parameter_rank(parameter);
 		if (parameter->training && !content->training)
 			continue;
+		model_folder_tensor_name(model, parameter, content->task, names[i]);
 		entries[count++] = (struct safetensors_entry){
-			.name = model_folder_tensor_name(parameter, content->task),
+			.name = names[i],
 			.dtype = ST_F32,
 			.rank = rank,
 			.shape = {rank == 2 ? parameter->rows : parameter->columns, rank == 2 ? parameter->columns : 0},
@@ -362,12 +368,12 @@ static enum status save_weights(const char *folder, const struct model_folder_co
 			.bytes = (uint64_t)parameter->count * sizeof(float),
 		};
 	}
-	uint32_t crc = 0;
-	int64_t bytes = 0;
-	enum status status = safetensors_write(path, entries, count, NULL, &crc, &bytes);
+	TRY_GOTO(safetensors_write(path, entries, count, NULL, &crc, &bytes), done);
+	status = folder_files_add(files, WEIGHTS_FILE, bytes, crc);
+done:
 	free(entries);
-	TRY(status);
-	return folder_files_add(files, WEIGHTS_FILE, bytes, crc);
+	free(names);
+	return status;
 }
 
 enum status model_folder_save_description(const char *folder, const struct model_folder_content *content,

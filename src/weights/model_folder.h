@@ -12,6 +12,7 @@
 #include "weights/config_file.h"
 #include "weights/folder_file.h"
 #include "weights/model_weights.h"
+#include "weights/weight_names.h"
 
 /* Reads the configuration that `model` means: the path of a config.json or bert_config.json, or anything that model_source_find
  * accepts and that has a configuration beside it. "gelu" in a bert_config.json is the tanh form, as in Google's code, unless the
@@ -79,10 +80,11 @@ struct model_folder_content {
  * files of sentence-transformers if there are any, and the tokenizer's files. Each file is written atomically. */
 MUST_USE enum status model_folder_save_description(const char *folder, const struct model_folder_content *content,
 						   struct folder_files *files);
-/* The name of a parameter in such a folder. */
-const char *model_folder_tensor_name(const struct parameter *parameter, const struct task_config *task);
-/* Writes the same files and the weights, model.safetensors (F32). Tensors have the names of the model's parameters, but for the
- * architecture BertModel without the prefix "bert.", as transformers writes them. Publishing the folder as a whole is up to the
+/* The name of a parameter in such a folder: that of transformers' class, which for an encoder without heads (BertModel) omits the
+ * prefix "bert.". */
+void model_folder_tensor_name(const struct model *model, const struct parameter *parameter, const struct task_config *task,
+			      char out[TENSOR_NAME_BYTES]);
+/* Writes the same files and the weights, model.safetensors (F32). Publishing the folder as a whole is up to the
  * caller. */
 MUST_USE enum status model_folder_save(const char *folder, const struct model_folder_content *content,
 				       struct folder_files *files);

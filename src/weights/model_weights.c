@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/log.h"
 #include "base/memory.h"
+#include "model/forms.h"
 #include "text/tokenizer_wordpiece.h"
 #include "weights/finite_values.h"
 #include "weights/manifest.h"
@@ -186,9 +187,11 @@ static void place_rows(struct loader *loader, const struct wanted *wanted, int64
 {
 	int64_t common = rows < wanted->rows ? rows : wanted->rows;
 	memcpy(to, from, (size_t)(common * wanted->columns) * sizeof *to);
-	if (wanted->is_positions && loader->adaptation->positions == POSITIONS_TILE)
+	int64_t first = model_first_position(&loader->model->config);
+	if (wanted->is_positions && loader->adaptation->positions == POSITIONS_TILE && rows > first)
 		for (int64_t i = rows; i < wanted->rows; i++)
-			memcpy(to + i * wanted->columns, from + i % rows * wanted->columns, (size_t)wanted->columns * sizeof *to);
+			memcpy(to + i * wanted->columns, from + (first + (i - first) % (rows - first)) * wanted->columns,
+			       (size_t)wanted->columns * sizeof *to);
 	if (wanted->is_vocabulary)
 		loader->report->padding_rows = rows - common;
 	if (wanted->is_positions && rows != wanted->rows)

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "formats/onnx_file.h"
+#include "model/forms.h"
+#include "weights/weight_names.h"
 
 struct builder {
 	struct onnx_graph graph;
@@ -43,6 +45,12 @@ static const struct head *main_head(const struct model *model)
 static bool has_choices(const struct model *model)
 {
 	return model->heads.count > 0 && model->heads.head[0].loss == LOSS_GROUP;
+}
+
+/* Whether the segments of a pair differ for the model, so that it has an input that tells them apart. */
+static bool reads_types(const struct model *model)
+{
+	return model_form_of(&model->config)->pairs_need_types || model->config.type_vocab_size >= 2;
 }
 
 static bool joins_rows(const struct head *head)
@@ -89,8 +97,8 @@ void onnx_model_describe(const struct onnx_model_content *content, struct onnx_m
 {
 	static const char *const names[] = {"input_ids", "attention_mask", "token_type_ids"};
 	const struct head *head = main_head(content->model);
-	*out = (struct onnx_model_facts){.input_count = 3};
-	for (int i = 0; i < 3; i++)
+	*out = (struct onnx_model_facts){.input_count = reads_types(content->model) ? 3 : 2};
+	for (int i = 0; i < out->input_count; i++)
 		add_facts(&out->inputs[i], names[i], true, has_choices(content->model) ? 3 : 2, (const int64_t[]){-1, -1, -1});
 	if (head && joins_rows(head))
 		add_facts(&out->inputs[out->input_count++], "entity_positions", true, 2, (const int64_t[]){-1, head->joined});
@@ -179,10 +187,10 @@ static struct onnx_value normalized(struct builder *b, const char *layer, const 
 }
 
 /* x / 2 (1 + erf(x / sqrt 2)), or x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) */
-static struct onnx_value gelu(struct builder *b, const char *place, struct onnx_value x)
+static struct onnx_value gelu(struct builder *b, enum activation form, const char *place, struct onnx_value x)
 {
 	struct onnx_value inner;
-	if (b->model->config.hidden_act == ACTIVATION_GELU_ERF) {
+	if (form == ACTIVATION_GELU_ERF) {
 		inner = apply(b, "Mul", name_of(b, "/%s/gelu/scaled", place), VALUES(x, b->root_half));
 		inner = apply(b, "Erf", name_of(b, "/%s/gelu/erf", place), VALUES(inner));
 	} else {
@@ -202,7 +210,7 @@ static struct onnx_value gelu(struct builder *b, const char *place, struct onnx_
 
 /* ---- The encoder ---- */
 
-/* Adds input_ids, attention_mask, and token_type_ids; choices are flattened into a batch of sequences. */
+/* Adds input_ids, attention_mask, and, if it has a meaning, token_type_ids; choices are flattened into a batch of sequences. */
 static void add_inputs(struct builder *b, const struct onnx_model_facts *facts)
 {
 	struct onnx_value *inputs[] = {&b->input_ids, &b->attention_mask, &b->token_type_ids};
@@ -210,7 +218,7 @@ static void add_inputs(struct builder *b, const struct onnx_model_facts *facts)
 	struct onnx_value flat = {""};
 	if (has_choices(b->model))
 		flat = onnx_integers(&b->graph, "/flat", (const int64_t[]){-1}, 1, 1);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < (reads_types(b->model) ? 3 : 2); i++) {
 		name_dimensions(b, &facts->inputs[i], dimensions);
 		*inputs[i] = onnx_input(&b->graph, facts->inputs[i].name, ONNX_INT64, dimensions, facts->inputs[i].rank);
 		if (!has_choices(b->model))
@@ -222,6 +230,13 @@ static void add_inputs(struct builder *b, const struct onnx_model_facts *facts)
 	}
 }
 
+/* What follows the pooler, or a head's own layer in its place. */
+static enum activation pooler_activation(const struct model *model)
+{
+	const struct head *head = main_head(model);
+	return head && head->pooled ? model_head_form(&model->config, head)->activation : ACTIVATION_TANH;
+}
+
 static void add_constants(struct builder *b)
 {
 	const struct model_config *config = &b->model->config;
@@ -230,7 +245,9 @@ static void add_constants(struct builder *b)
 	b->heads_shape = onnx_integers(&b->graph, "/heads_shape", (const int64_t[]){0, 0, heads, hidden / heads}, 4, 1);
 	b->half = onnx_number(&b->graph, "/half", 0.5f);
 	b->one = onnx_number(&b->graph, "/one", 1);
-	if (config->hidden_act == ACTIVATION_GELU_ERF)
+	bool words = model_heads_tied(&b->model->heads);
+	if (config->hidden_act == ACTIVATION_GELU_ERF || pooler_activation(b->model) == ACTIVATION_GELU_ERF ||
+	    (words && model_words_activation(config) == ACTIVATION_GELU_ERF))
 		b->root_half = onnx_number(&b->graph, "/root_half", (float)sqrt(0.5));
 }
 
@@ -242,20 +259,35 @@ static struct onnx_value first(struct builder *b)
 	return b->first;
 }
 
+/* The rows of the table of positions, as many as the input is long. */
+static struct onnx_value positions(struct builder *b)
+{
+	int32_t first_row = model_first_position(&b->model->config);
+	struct onnx_value axis = onnx_integers(&b->graph, "/positions/axis", (const int64_t[]){0}, 1, 1), start = axis;
+	struct onnx_value end = apply_with(b, "Shape", "/positions/length", "start", 1, VALUES(b->input_ids));
+	if (first_row > 0) {
+		start = onnx_integers(&b->graph, "/positions/start", (const int64_t[]){first_row}, 1, 1);
+		end = apply(b, "Add", "/positions/end", VALUES(end, start));
+	}
+	struct onnx_value table = parameter(b, "bert.embeddings", "position_embeddings.weight", false);
+	return apply(b, "Slice", "/embeddings/position", VALUES(table, start, end, axis));
+}
+
 static struct onnx_value embeddings(struct builder *b)
 {
 	static const char place[] = "bert.embeddings";
-	struct onnx_value axis = onnx_integers(&b->graph, "/positions/axis", (const int64_t[]){0}, 1, 1);
-	struct onnx_value word = apply(b, "Gather", "/embeddings/word",
-				       VALUES(parameter(b, place, "word_embeddings.weight", false), b->input_ids));
-	struct onnx_value type = apply(b, "Gather", "/embeddings/type",
-				       VALUES(parameter(b, place, "token_type_embeddings.weight", false), b->token_type_ids));
-	struct onnx_value length = apply_with(b, "Shape", "/positions/length", "start", 1, VALUES(b->input_ids));
-	struct onnx_value position = apply(b, "Slice", "/embeddings/position",
-					   VALUES(parameter(b, place, "position_embeddings.weight", false), axis, length, axis));
-	struct onnx_value sum = apply(b, "Add", "/embeddings/word_and_type", VALUES(word, type));
-	sum = apply(b, "Add", "/embeddings/sum", VALUES(sum, position));
-	return normalized(b, "bert.embeddings.LayerNorm", "/embeddings/LayerNorm", sum);
+	const struct model_config *config = &b->model->config;
+	struct onnx_value sum = apply(b, "Gather", "/embeddings/word",
+				      VALUES(parameter(b, place, "word_embeddings.weight", false), b->input_ids));
+	if (model_form_of(config)->has_types) {
+		struct onnx_value types = reads_types(b->model) ? b->token_type_ids : first(b);
+		struct onnx_value type = apply(b, "Gather", "/embeddings/type",
+					       VALUES(parameter(b, place, "token_type_embeddings.weight", false), types));
+		sum = apply(b, "Add", "/embeddings/word_and_type", VALUES(sum, type));
+	}
+	sum = apply(b, "Add", "/embeddings/sum", VALUES(sum, positions(b)));
+	sum = normalized(b, "bert.embeddings.LayerNorm", "/embeddings/LayerNorm", sum);
+	return model_embedding_size(config) == config->hidden_size ? sum : linear(b, "bert.embeddings_project", sum);
 }
 
 /* The mask to add to scores: 0 for tokens, the lowest float for padding. */
@@ -314,7 +346,7 @@ static struct onnx_value layer_output(struct builder *b, int32_t number, struct 
 	snprintf(place, sizeof place, "%s.attention.output.dense", layer);
 	x = residual(b, layer, "attention.output", linear(b, place, y), x);
 	snprintf(place, sizeof place, "%s.intermediate.dense", layer);
-	y = gelu(b, place, linear(b, place, x));
+	y = gelu(b, b->model->config.hidden_act, place, linear(b, place, x));
 	snprintf(place, sizeof place, "%s.output.dense", layer);
 	return residual(b, layer, "output", linear(b, place, y), x);
 }
@@ -341,8 +373,10 @@ static struct onnx_value named(struct builder *b, const char *name, struct onnx_
 static struct onnx_value pooler(struct builder *b, struct onnx_value hidden)
 {
 	struct onnx_value row = apply_with(b, "Gather", "/pooler/first_row", "axis", 1, VALUES(hidden, first(b)));
-	row = linear(b, "bert.pooler.dense", row);
-	return apply(b, "Tanh", "/pooler", VALUES(row));
+	row = linear(b, b->model->heads.pooler ? "bert.pooler.dense" : CLASSIFIER_DENSE, row);
+	if (pooler_activation(b->model) == ACTIVATION_TANH)
+		return apply(b, "Tanh", "/pooler", VALUES(row));
+	return gelu(b, pooler_activation(b->model), "pooler", row);
 }
 
 /* Scores for every vocabulary entry in every row; the matrix is tied to the word embeddings. */
@@ -350,7 +384,7 @@ static void word_head(struct builder *b, struct onnx_value hidden)
 {
 	static const int64_t turned[] = {1, 0};
 	struct onnx_value x = linear(b, "cls.predictions.transform.dense", hidden);
-	x = gelu(b, "cls.predictions.transform", x);
+	x = gelu(b, model_words_activation(&b->model->config), "cls.predictions.transform", x);
 	x = normalized(b, "cls.predictions.transform.LayerNorm", "/predictions/transformed", x);
 	struct onnx_value table = {"bert.embeddings.word_embeddings.weight"};
 	table = transpose(b, "/predictions/table", table, turned, 2);
@@ -371,8 +405,9 @@ static struct onnx_value joined_rows(struct builder *b, const struct head *head,
 				     struct onnx_value hidden)
 {
 	struct onnx_dimension dimensions[4];
-	name_dimensions(b, &facts->inputs[3], dimensions);
-	struct onnx_value rows = onnx_input(&b->graph, facts->inputs[3].name, ONNX_INT64, dimensions, facts->inputs[3].rank);
+	const struct onnx_tensor_facts *input = &facts->inputs[facts->input_count - 1];
+	name_dimensions(b, input, dimensions);
+	struct onnx_value rows = onnx_input(&b->graph, input->name, ONNX_INT64, dimensions, input->rank);
 	struct onnx_value axis = onnx_integers(&b->graph, "/entities/axis", (const int64_t[]){2}, 1, 1);
 	struct onnx_value shape = onnx_integers(&b->graph, "/entities/shape",
 						(const int64_t[]){0, (int64_t)head->joined * b->model->config.hidden_size}, 2, 1);

@@ -7,9 +7,17 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "formats/tf_bundle_writer.h"
+#include "model/forms.h"
 #include "weights/weight_names.h"
 
 #define PREFIX "bert_model.ckpt"
+
+/* Google's code computes BERT only. */
+static enum status check_form(const struct model_config *config)
+{
+	const struct model_form *form = model_form_of(config);
+	return form->is_googles ? OK : error_set(ERR_USAGE, "Google's code has no model of the form \"%s\"", form->model_type);
+}
 
 static enum status save_checkpoint(const char *folder, const struct model_folder_content *content, int64_t step)
 {
@@ -90,6 +98,7 @@ enum status tensorflow_folder_save(const char *folder, const struct model_folder
 {
 	static const char state[] = "model_checkpoint_path: \"" PREFIX "\"\nall_model_checkpoint_paths: \"" PREFIX "\"\n";
 	char path[PATH_BYTES];
+	TRY(check_form(&content->model->config));
 	TRY(save_checkpoint(folder, content, step));
 	TRY(save_config(folder, &content->model->config));
 	TRY(path_join(path, folder, "checkpoint"));

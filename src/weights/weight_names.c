@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/text.h"
+#include "model/forms.h"
 #include "weights/weight_names.h"
 
 #define COUNT(array) (sizeof array / sizeof((array)[0]))
@@ -59,7 +60,7 @@ static const struct google_row google_layer_rows[] = {
 static const char *const wrappers[] = {"module.", "_orig_mod.", "model."};
 
 /* How names begin if an encoder is saved without heads; "bert" is missing in front. */
-static const char *const bare_beginnings[] = {"embeddings", "encoder", "pooler"};
+static const char *const bare_beginnings[] = {"embeddings", "embeddings_project", "encoder", "pooler"};
 
 /* Variants of parts of Hugging Face's names. */
 static const struct {
@@ -194,6 +195,64 @@ static void respell(char *name, size_t size, const char *other, const char *ours
 	snprintf(at, size - (size_t)(at - name), "%s%s", ours, rest);
 }
 
+/* Replaces the first occurrence of whole parts of a name. */
+static void rename_part(char *name, size_t size, const char *from, const char *to)
+{
+	char *at = strstr(name, from);
+	while (at && at > name && at[-1] != '.')
+		at = strstr(at + 1, from);
+	if (at)
+		respell(at, size - (size_t)(at - name), from, to);
+}
+
+/* The name of a head's last layer or of the layer before it, for a weight or a bias. */
+static void rename_layer(char *name, size_t size, const char *from, const char *to)
+{
+	size_t length = strlen(from);
+	if (starts_with(name, from) && (strcmp(name + length, ".weight") == 0 || strcmp(name + length, ".bias") == 0))
+		respell(name, size, from, to);
+}
+
+/* From the names of any form to ours. No form gives a name of another's a different meaning. */
+static void from_forms(char *name, size_t size)
+{
+	const struct model_form *form;
+	for (int32_t i = 0; (form = model_form_at(i)); i++) {
+		const struct head_form *heads[] = {&form->first_row, &form->choice, &form->rows};
+		for (const struct form_name *row = form->names; row && row->ours; row++)
+			rename_part(name, size, row->theirs, row->ours);
+		for (size_t h = 0; h < COUNT(heads); h++) {
+			if (heads[h]->dense)
+				rename_layer(name, size, heads[h]->dense, CLASSIFIER_DENSE);
+			if (heads[h]->linear)
+				rename_layer(name, size, heads[h]->linear, "classifier");
+		}
+	}
+}
+
+void tensor_name_to_form(const struct model *model, const char *ours, char out[TENSOR_NAME_BYTES])
+{
+	const struct model_form *form = model_form_of(&model->config);
+	snprintf(out, TENSOR_NAME_BYTES, "%s", ours);
+	for (int h = 0; h < model->heads.count; h++) {
+		const struct head_form *head = model_head_form(&model->config, &model->heads.head[h]);
+		if (head->linear)
+			rename_layer(out, TENSOR_NAME_BYTES, "classifier", head->linear);
+		if (head->dense)
+			rename_layer(out, TENSOR_NAME_BYTES, CLASSIFIER_DENSE, head->dense);
+	}
+	for (const struct form_name *row = form->names; row && row->ours; row++)
+		rename_part(out, TENSOR_NAME_BYTES, row->ours, row->theirs);
+}
+
+static void from_hugging_face(const char *stored, struct tensor_name *out)
+{
+	char name[sizeof out->name];
+	snprintf(name, sizeof name, "%s", stored);
+	from_forms(name, sizeof name);
+	with_bert(out->name, sizeof out->name, name, '.');
+}
+
 struct tensor_name tensor_name_from(const char *stored)
 {
 	struct tensor_name out = {.meaning = MEANS_PARAMETER};
@@ -205,7 +264,7 @@ struct tensor_name tensor_name_from(const char *stored)
 	if (!strchr(name, '.') || strchr(name, '/'))
 		from_google(name, &out);
 	else
-		with_bert(out.name, sizeof out.name, name, '.');
+		from_hugging_face(name, &out);
 	for (size_t i = 0; i < COUNT(spellings); i++)
 		respell(out.name, sizeof out.name, spellings[i].other, spellings[i].ours);
 	for (size_t i = 0; i < COUNT(buffers); i++)

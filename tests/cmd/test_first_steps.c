@@ -171,17 +171,18 @@ static void more_steps_than_the_run_had(void **state)
 /* Models of other kinds, and what there is instead. */
 static void models_of_other_kinds(void **state)
 {
-	static const char roberta[] = "{\"model_type\": \"roberta\"}", japanese[] = "{\"word_tokenizer_type\": \"mecab\"}";
+	static const char other[] = "{\"model_type\": \"gpt2\"}", japanese[] = "{\"word_tokenizer_type\": \"mecab\"}";
 	char command[512];
-	snprintf(command, sizeof command, "cp -r %s/base/final %s/roberta && cp -r %s/base/final %s/japanese", test_folder,
+	snprintf(command, sizeof command, "cp -r %s/base/final %s/other && cp -r %s/base/final %s/japanese", test_folder,
 		 test_folder, test_folder, test_folder);
 	assert_int_equal(system(command), 0);
-	assert_int_equal(remove(test_path("roberta/MANIFEST.json")), 0);
+	assert_int_equal(remove(test_path("other/MANIFEST.json")), 0);
 	assert_int_equal(remove(test_path("japanese/MANIFEST.json")), 0);
-	assert_ok(file_write(test_path("roberta/config.json"), roberta, strlen(roberta)));
+	assert_ok(file_write(test_path("other/config.json"), other, strlen(other)));
 	assert_ok(file_write(test_path("japanese/tokenizer_config.json"), japanese, strlen(japanese)));
-	assert_program(2, "\"model_type\" is \"roberta\"", "embed --model %s/roberta %s", test_folder, corpus);
-	assert_said("BERT models with a WordPiece vocabulary only");
+	assert_program(2, "\"model_type\" is \"gpt2\"; bertc has \"bert\", \"roberta\"", "embed --model %s/other %s", test_folder,
+		       corpus);
+	assert_said("docs/inference.md lists well-known models");
 	assert_program(2, "\"word_tokenizer_type\" is \"mecab\"", "embed --model %s/japanese %s", test_folder, corpus);
 	assert_program(2, "\"word_tokenizer_type\" is \"mecab\"", "tokenize --vocab_file %s/japanese %s", test_folder, corpus);
 }

@@ -61,6 +61,8 @@ static const struct {
 	{"printf(", "src/cmd/", "results are printed by commands"},
 	{"puts(", "src/cmd/", "results are printed by commands"},
 	{"stdout", "src/cmd/", "results are printed by commands"},
+	{"\"roberta\"", "src/model/", "other folders ask the form's fields (model/forms.h), not which form it is"},
+	{"\"electra\"", "src/model/", "other folders ask the form's fields (model/forms.h), not which form it is"},
 	{"&task_", "src/tasks/", "other folders ask the row's fields (tasks/task.h), not which task it is"},
 };
 

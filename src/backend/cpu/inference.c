@@ -351,7 +351,8 @@ static void embed_task(void *context, int64_t index, int worker)
 		.positions = a->batch->positions + row,
 		.types = a->batch->types + row,
 		.word = packed(a->word)->rows,
-		.position = packed(a->position)->rows,
+		.position = (const char *)packed(a->position)->rows +
+			    (size_t)(a->position->first_row * a->y.columns) * dtype_bytes(call->r->backend->dtype),
 		.type = packed(a->type)->rows,
 		.gamma = vector_of(a->gamma),
 		.beta = vector_of(a->beta),

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "cmd/plan/plan.h"
+#include "model/forms.h"
 #include "weights/model_folder.h"
 #include "backend/open.h"
 
@@ -200,9 +201,9 @@ static enum status check_lengths(const struct plan *plan)
 {
 	for (int64_t i = 0; i < plan->phase_count; i++) {
 		int64_t length = plan->phases[i].settings->training.max_seq_length;
-		if (length > plan->config.max_position_embeddings)
+		if (length > model_positions(&plan->config))
 			return error_set(ERR_USAGE, "--max_seq_length %lld is beyond the model's %d positions", (long long)length,
-					 plan->config.max_position_embeddings);
+					 model_positions(&plan->config));
 	}
 	return OK;
 }

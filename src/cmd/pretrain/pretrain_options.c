@@ -13,7 +13,7 @@ const struct option pretrain_options[] = {
 	{.group = vocabulary_rows, .field = FIELD(text)},
 
 	{.help = "Model"},
-	{.group = initial_rows, .only = "model", .field = FIELD(initial)},
+	{.group = initial_rows, .only = "model form", .field = FIELD(initial)},
 	{.group = model_size_rows, .field = FIELD(sizes), .rare = true},
 	{.group = initial_rows, .only = "init_checkpoint init_vocab remap_vocab init_tokens init_positions init_attention",
 	 .field = FIELD(initial)},

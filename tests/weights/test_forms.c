@@ -1,0 +1,255 @@
+/* The forms of the encoder (model/forms.c): folders that transformers wrote are read, compute the same loss and gradients, and
+ * get the same names in the files and in config.json when they are written. tests/golden/forms is from dev/forms_golden.py. */
+#include "test.h"
+#include "model/forms.h"
+#include "model/golden.h"
+#include "weights/model_folder.h"
+
+#define TOKENS 6
+#define FOLDER "tests/golden/forms/"
+
+static const struct model_heads class_head = {
+	.architecture = "BertForSequenceClassification",
+	.pooler = true,
+	.count = 1,
+	.head = {{.input = INPUT_FIRST_ROW,
+		  .pooled = true,
+		  .drops = true,
+		  .outputs = 3,
+		  .loss = LOSS_CLASSES,
+		  .coefficient = 1,
+		  .name = "classifier"}},
+};
+
+static const struct model_heads choice_head = {
+	.architecture = "BertForMultipleChoice",
+	.pooler = true,
+	.count = 1,
+	.head = {{.input = INPUT_FIRST_ROW,
+		  .pooled = true,
+		  .drops = true,
+		  .outputs = 1,
+		  .loss = LOSS_GROUP,
+		  .coefficient = 1,
+		  .name = "classifier"}},
+};
+
+static const struct {
+	const char *name, *classes;
+	const struct model_heads *heads;
+	int32_t positions;
+} cases[] = {
+	{"roberta-words", "Roberta", &model_heads_words, 9},
+	{"roberta-class", "Roberta", &class_head, 9},
+	{"roberta-choice", "Roberta", &choice_head, 9},
+	{"xlm-roberta-class", "XLMRoberta", &class_head, 9},
+	{"camembert-words", "Camembert", &model_heads_words, 10},
+	{"electra-words", "Electra", &model_heads_words, 12},
+	{"electra-class", "Electra", &class_head, 12},
+	{"electra-choice", "Electra", &choice_head, 12},
+};
+
+/* The script's batch. Arrays have room for whole slices of rows. */
+static struct batch batch_for(const struct model_heads *heads)
+{
+	static int32_t ids[128] = {4, 7, 19, 5, 11, 6, 4, 13, 5, 8, 8, 6}, types[128] = {0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1};
+	static int32_t positions[128], starts[128] = {0, TOKENS, 2 * TOKENS}, rows[128] = {1, 4, 8}, words[128] = {9, 3, 17};
+	static int32_t classes[128] = {2, 0}, right[128] = {1}, each[128] = {0, 1, 2}, both[128] = {0, 2};
+	static uint32_t samples[128], token_samples[128];
+	static float weights[128] = {1, 1, 1};
+	bool choice = heads->head[0].loss == LOSS_GROUP;
+	for (int i = 0; i < 2 * TOKENS; i++)
+		positions[i] = i % TOKENS;
+	struct batch batch = {.token_count = 2 * TOKENS,
+			      .sequence_count = 2,
+			      .longest = TOKENS,
+			      .ids = ids,
+			      .types = types,
+			      .positions = positions,
+			      .token_samples = token_samples,
+			      .starts = starts,
+			      .samples = samples,
+			      .example_count = choice ? 1 : 2,
+			      .example_starts = choice ? both : each,
+			      .id_order = sorted_by_id(ids, 2 * TOKENS)};
+	batch.labels[0] = (struct batch_labels){.width = 1, .weights = weights};
+	if (heads->head[0].loss == LOSS_WORDS)
+		batch.labels[0].row_width = 1, batch.labels[0].rows = rows;
+	batch.labels[0].classes = choice ? right : heads->head[0].loss == LOSS_WORDS ? words : classes;
+	batch.labels[0].count = choice ? 1 : heads->head[0].loss == LOSS_WORDS ? 3 : 2;
+	return batch;
+}
+
+static void folder_of(const char *name, char out[PATH_BYTES])
+{
+	snprintf(out, PATH_BYTES, FOLDER "%s", name);
+}
+
+/* Every tensor of the file but the reference values is in the model, and the model's names are the file's. */
+static void check_names(const struct model *model, const struct safetensors *file, const struct model_folder_report *report)
+{
+	for (int64_t i = 0; i < report->unused.count; i++)
+		if (strncmp(report->unused.names[i], "golden.", 7) != 0)
+			fail_msg("'%s' is not used", report->unused.names[i]);
+	assert_int_equal(report->loaded, model->parameter_count);
+	for (int64_t i = 0; i < model->parameter_count; i++) {
+		char name[TENSOR_NAME_BYTES];
+		tensor_name_to_form(model, model->parameters[i].name, name);
+		if (!safetensors_find(file, name))
+			fail_msg("'%s' would be written as '%s', which is not in the file", model->parameters[i].name, name);
+	}
+}
+
+static void compare(const struct run *run, const struct safetensors *file, const char *path, double limit)
+{
+	double *gradients = run_gradients((struct run *)run);
+	for (int64_t i = 0; i < run->model->parameter_count; i++) {
+		const struct parameter *p = &run->model->parameters[i];
+		char name[TENSOR_NAME_BYTES], golden[TENSOR_NAME_BYTES + 8];
+		double wanted[2048], square = 0, error = 0;
+		tensor_name_to_form(run->model, p->name, name);
+		snprintf(golden, sizeof golden, "golden.%s", name);
+		const struct safetensors_entry *entry = safetensors_find(file, golden);
+		if (!entry || entry->count != p->count || p->count > 2048)
+			fail_msg("%s: no '%s' of %lld numbers", path, golden, (long long)p->count);
+		assert_ok(safetensors_to_double(entry, path, wanted));
+		for (int64_t k = 0; k < p->count; k++) {
+			double difference = gradients[p->offset + k] - wanted[k];
+			square += wanted[k] * wanted[k];
+			error += difference * difference;
+		}
+		if (!(sqrt(error) <= limit * (sqrt(square) + 1e-2)))
+			fail_msg("%s: the gradient of '%s' is %g off, of %g", path, name, sqrt(error), sqrt(square));
+	}
+	free(gradients);
+}
+
+static void check_case(size_t number, const char *device, enum dtype dtype, double limit)
+{
+	const struct model_heads *heads = cases[number].heads;
+	char folder[PATH_BYTES], path[PATH_BYTES];
+	struct model_config config;
+	struct task_config task;
+	struct safetensors file;
+	struct model_folder_report report = {0};
+	struct run run;
+	folder_of(cases[number].name, folder);
+	assert_ok(path_join(path, folder, "model.safetensors"));
+	assert_ok(model_folder_config(folder, &config));
+	assert_ok(model_folder_task(folder, &task));
+	assert_string_equal(task.architecture, heads->architecture);
+	assert_string_equal(model_form_of(&config)->classes, cases[number].classes);
+	assert_int_equal(model_positions(&config), cases[number].positions);
+	assert_ok(safetensors_open(&file, path));
+
+	struct batch batch = batch_for(heads);
+	run_open_heads(&run, device, dtype, 2, &config, heads, &batch, true);
+	float *slab = calloc((size_t)run.model->slab_count, sizeof *slab);
+	assert_non_null(slab);
+	assert_ok(model_folder_load(path, run.model, MISSING_NOTHING, slab, &report));
+	check_names(run.model, &file, &report);
+	assert_ok(model_set_weights(run.model, &run.replica, slab));
+	run_begin(&run, &batch);
+	run_batch(&run, &batch, false, true, true);
+	double wanted, loss = run_sums(&run).value[sum_of_loss(0)] * run.scalars.inverse_weight[0];
+	assert_ok(safetensors_to_double(safetensors_find(&file, "golden.loss"), path, &wanted));
+	if (!(fabs(loss - wanted) <= limit * wanted))
+		fail_msg("%s: loss %.12g instead of %.12g", folder, loss, wanted);
+	compare(&run, &file, path, limit);
+	model_folder_report_release(&report);
+	task_config_release(&task);
+	safetensors_close(&file);
+	free(batch.id_order);
+	free(slab);
+	run_close(&run);
+}
+
+static void ref_equals_transformers(void **state)
+{
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		check_case(i, "ref", DTYPE_F64, 1e-9);
+}
+
+static void cpu_equals_transformers(void **state)
+{
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		check_case(i, "cpu", DTYPE_F32, 1e-5);
+}
+
+/* With dropout, forward and backward draw the same masks: the loss falls along the gradient by what its square says. */
+static void dropout_has_the_same_masks_in_backward(void **state)
+{
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		char folder[PATH_BYTES];
+		struct model_config config;
+		struct run run;
+		folder_of(cases[i].name, folder);
+		assert_ok(model_folder_config(folder, &config));
+		config.hidden_dropout_prob = config.attention_probs_dropout_prob = config.choice_dropout = 0.3;
+		struct batch batch = batch_for(cases[i].heads);
+		run_open_heads(&run, "ref", DTYPE_F64, 2, &config, cases[i].heads, &batch, true);
+		float *slab = calloc((size_t)run.model->slab_count, sizeof *slab);
+		assert_non_null(slab);
+		assert_ok(model_folder_load(folder, run.model, MISSING_NOTHING, slab, NULL));
+		assert_ok(model_set_weights(run.model, &run.replica, slab));
+		run_begin(&run, &batch);
+		run_batch(&run, &batch, true, true, true);
+		double *gradients = run_gradients(&run), *master = run.model->slab.data, square = 0, loss[2], h = 1e-6;
+		for (int64_t k = 0; k < run.model->slab_count; k++)
+			square += gradients[k] * gradients[k];
+		for (int side = 0; side < 2; side++) {
+			for (int64_t k = 0; k < run.model->slab_count; k++)
+				master[k] += (side == 0 ? h : -2 * h) * gradients[k];
+			run_begin(&run, &batch);
+			run_batch(&run, &batch, true, false, true);
+			loss[side] = run_sums(&run).value[sum_of_loss(0)] * run.scalars.inverse_weight[0];
+		}
+		double slope = (loss[0] - loss[1]) / (2 * h);
+		if (!(fabs(slope - square) <= 1e-4 * (square + 1e-3)))
+			fail_msg("%s: slope %.8g, square of the gradient %.8g", folder, slope, square);
+		free(gradients);
+		free(batch.id_order);
+		free(slab);
+		run_close(&run);
+	}
+}
+
+/* What is written says the same as what was read. */
+static void configurations_return(void **state)
+{
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		char folder[PATH_BYTES];
+		struct model_config config, again;
+		struct task_config task, task_again;
+		struct buffer text = {0};
+		struct json_document document;
+		folder_of(cases[i].name, folder);
+		assert_ok(model_folder_config(folder, &config));
+		assert_ok(model_folder_task(folder, &task));
+		config_file_put(&(struct json_writer){.out = &text}, &config, &task);
+		assert_non_null(strstr(buffer_string(&text), cases[i].classes));
+		assert_ok(json_parse(&document, "again", text.data, text.size));
+		assert_ok(model_config_from_json(&again, document.root, "again"));
+		assert_ok(task_config_from_json(&task_again, document.root, "again"));
+		assert_string_equal(task_again.architecture, task.architecture);
+		assert_memory_equal(&again, &config, offsetof(struct model_config, saved_dropout));
+		assert_true(again.pad_token_id == config.pad_token_id && again.eos_token_id == config.eos_token_id &&
+			    again.embedding_size == config.embedding_size && again.choice_dropout == config.choice_dropout &&
+			    again.layer_norm_eps == config.layer_norm_eps);
+		json_release(&document);
+		buffer_release(&text);
+		task_config_release(&task);
+		task_config_release(&task_again);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ref_equals_transformers),
+		cmocka_unit_test(cpu_equals_transformers),
+		cmocka_unit_test(dropout_has_the_same_masks_in_backward),
+		cmocka_unit_test(configurations_return),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
