@@ -399,6 +399,16 @@ static enum status choose_columns(struct conll *conll, const struct conll_option
 	return choose_column(conll, options->tag_column, tag, "tag", &conll->tag_column);
 }
 
+bool conll_has_header(const char *text, size_t size)
+{
+	struct conll conll = {.text = {.data = (char *)text, .size = size}};
+	int64_t columns;
+	int word, tag;
+	find_form(text, size, &conll.separator, &columns);
+	conll.column_count = (int32_t)columns;
+	return columns > 1 && find_header(&conll, &word, &tag);
+}
+
 enum status conll_read(struct conll *out, const char *path, const struct conll_options *options)
 {
 	struct text_file file;

@@ -73,6 +73,8 @@ bool conll_recognise(const char *text, size_t size);
 /* The same for given tags, in a column as in conll_options.tag_column. */
 bool conll_recognise_tags(const char *text, size_t size, int tag_column,
 			  bool (*is_tag)(void *context, const char *text, size_t size), void *context);
+/* Whether the first line is a header with usual names of columns of words and tags. */
+bool conll_has_header(const char *text, size_t size);
 /* Whether the text is a treebank in CoNLL-U. */
 bool conll_is_treebank(const char *text, size_t size);
 /* Whether the text looks like a tag. */

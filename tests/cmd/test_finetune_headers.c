@@ -107,6 +107,9 @@ static void headers_of_words_are_recognized_by_usual_names(void **state)
 	assert_program(0, "3 columns between tabs (word 1, tag 3), with a header, 2 sentences, 6 words",
 		       TRAIN("named", "tagging", "named.tsv", ""));
 	assert_said("2 labels: NN 4, VB 2");
+	put_file("short.tsv", "word\tlemma\ttag\nwai\ta\tNN\nwaj\tb\tVB\n");
+	assert_program(0, "with a header, 1 sentence, 2 words", PREDICT("named", "short.tsv"));
+	assert_answers(1);
 	put_file("words.tsv", "Wort\tPOS\nwai\tNN\nwaj\tVB\nwak\tNN\n\nwal\tNN\nwam\tVB\nwan\tNN\n");
 	assert_program(0, "words.tsv', line 1: no other word has the tag 'POS', which becomes a class; if the line is a header",
 		       TRAIN("words", "tagging", "words.tsv", ""));

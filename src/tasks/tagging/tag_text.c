@@ -278,7 +278,7 @@ static enum status has_tag_column(const struct task_state *state, const char *by
 	struct conll_options options = {.needs_tags = false};
 	struct known_tags known = {.labels = &state->labels};
 	TRY(choose_columns(&state->settings, true, &options));
-	*out = conll_recognise(bytes, size) || conll_is_treebank(bytes, size) ||
+	*out = conll_recognise(bytes, size) || conll_is_treebank(bytes, size) || conll_has_header(bytes, size) ||
 	       (conll_recognise_tags(bytes, size, options.tag_column, is_known_tag, &known) && known.lettered * 2 > known.found);
 	return OK;
 }
