@@ -507,6 +507,17 @@ static void reword(struct option *row, const struct option *words)
 	row->help = words->help ? words->help : row->help;
 }
 
+/* Removes the rows that are named, and returns the number of those left. */
+static int leave_out(struct option *rows, int count, const char *names)
+{
+	int kept = 0;
+	for (int i = 0; i < count; i++)
+		if (!rows[i].name || !option_same_names(names, rows[i].name, strlen(rows[i].name)))
+			rows[kept++] = rows[i];
+	memset(rows + kept, 0, (size_t)(count - kept) * sizeof *rows);
+	return kept;
+}
+
 /* Appends the rows of a table whose struct begins at `place`, and returns their number. */
 static int append_rows(struct option *out, const struct option *table, size_t place)
 {
@@ -523,7 +534,8 @@ static int append_rows(struct option *out, const struct option *table, size_t pl
 			out[count] = *row;
 			out[count++].field += place;
 		} else if (!row->only) {
-			count += append_rows(out + count, row->group, place + row->field);
+			int added = append_rows(out + count, row->group, place + row->field);
+			count += leave_out(out + count, added, row->except);
 		} else {
 			for (const char *name = row->only; *name; name += strspn(name, " ")) {
 				size_t length = strcspn(name, " ");

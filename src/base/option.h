@@ -81,11 +81,11 @@ struct option {
 	const char *follows;
 	bool commas; /* a list whose values may also be written as one, with commas, as Google's flags are */
 	bool rare;   /* left out of the short help, since few people of today decide it */
-	/* Instead of a name, the rows of a group, for a struct at `field`: all of them, or those named in `only`, in that order.
-	 * `unsectioned`: they have no values per section here; `rare` holds for all of them; `shown`: none of them is rare here.
-	 */
+	/* Instead of a name, the rows of a group, for a struct at `field`: all of them except those named in `except`, or those
+	 * named in `only`, in that order. `unsectioned`: they have no values per section here; `rare` and `fallback_text` hold
+	 * for all of them; `shown`: none of them is rare here. */
 	const struct option *group;
-	const char *only;
+	const char *only, *except;
 	bool unsectioned, shown;
 	/* This row stands for no option of its own: what it sets replaces what the option of its name says, where a command words
 	 * something in its own way. The option is of a group further up in the table. */

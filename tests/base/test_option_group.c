@@ -126,13 +126,22 @@ static void part_of_a_group(void **state)
 {
 	static const struct option part[] = {
 		{.group = cake_rows, .only = "candles layers", .field = offsetof(struct party, small), .unsectioned = true},
+		{.group = cake_rows,
+		 .except = "layers candles guests",
+		 .field = offsetof(struct party, cake),
+		 .fallback_text = "plain",
+		 .shown = true},
 		{0},
 	};
 	struct party own = {0};
 	struct options few;
 	assert_ok(options_init(&few, part, &own));
-	assert_int_equal(few.count, 2);
+	assert_int_equal(few.count, 6);
 	assert_string_equal(few.table[0].name, "candles");
+	assert_string_equal(few.table[2].name, "sugar");
+	assert_string_equal(few.table[2].fallback_text, "plain");
+	assert_false(few.table[2].rare);
+	assert_string_equal(few.table[5].name, "name");
 	assert_int_equal(own.small.layers, 2);
 	assert_null(few.section_name);
 	options_release(&few);

@@ -27,8 +27,8 @@ const struct option finetune_options[] = {
 	{.reworded = true, .name = "train_batch_size", .fallback_text = "32",
 	 .help = "examples per update, over all ranks, replicas, and micro-batches"},
 	{.reworded = true, .name = "train_batch_size_per_gpu",
-	 .help = "examples per update for each rank and replica, micro-batches included (BERT-GPU's train_batch_size); "
-	 "replaces train_batch_size"},
+	 .help = "examples per update for each rank and replica, micro-batches included (BERT-GPU's train_batch_size); replaces "
+	 "train_batch_size"},
 	{.reworded = true, .name = "per_device_train_batch_size",
 	 .help = "the batch in transformers' terms: examples per micro-batch of each rank and replica, of which an update has "
 	 "gradient_accumulation_steps"},
@@ -54,14 +54,9 @@ const struct option finetune_options[] = {
 
 	{.help = "Optimizer"},
 	{.group = optimizer_rows, .only = "optimizer", .field = FIELD(training.optimizer)},
-	{.group = rate_rows,
-	 .only = "learning_rate scale_learning_rate learning_rate_batch_size schedule num_warmup_steps warmup_proportion "
-	 "min_warmup_steps num_decay_steps poly_degree min_learning_rate", .unsectioned = true, .field = FIELD(training.rate)},
+	{.group = rate_rows, .except = "average_weights", .unsectioned = true, .field = FIELD(training.rate)},
 	{.reworded = true, .name = "learning_rate", .fallback_text = "3e-5; 1e-4 for small models"},
-	{.group = optimizer_rows,
-	 .only = "weight_decay exclude_from_weight_decay max_grad_norm adam_beta1 adam_beta2 adam_epsilon bias_correction "
-	 "trust_ratio exclude_from_layer_adaptation max_trust_ratio gradient_normalization gradient_averaging",
-	 .field = FIELD(training.optimizer)},
+	{.group = optimizer_rows, .except = "optimizer", .field = FIELD(training.optimizer)},
 
 	{.help = "Device"},
 	{.group = device_rows, .field = FIELD(training.device)},

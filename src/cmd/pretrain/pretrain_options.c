@@ -15,8 +15,7 @@ const struct option pretrain_options[] = {
 	{.help = "Model"},
 	{.group = initial_rows, .only = "model form", .field = FIELD(initial)},
 	{.group = model_size_rows, .field = FIELD(sizes), .rare = true},
-	{.group = initial_rows, .only = "init_checkpoint init_vocab remap_vocab init_tokens init_positions init_attention",
-	 .field = FIELD(initial)},
+	{.group = initial_rows, .except = "vocab_file model", .field = FIELD(initial)},
 	{.group = training_rows, .only = "hidden_dropout_prob attention_probs_dropout_prob", .field = FIELD(training)},
 
 	{.help = "Run"},
@@ -24,12 +23,11 @@ const struct option pretrain_options[] = {
 	{.group = training_rows, .only = "recipe", .field = FIELD(training)},
 	{.group = length_rows, .field = FIELD(training.length)},
 	{ROW(time, ROLE_RESULT, "TIME"), .alias = "total_training_time", .fallback_text = "not used",
-	 .help = "train the best model that this much time (3h, 45m, ...) allows: with --recipe fast unless another is "
-	 "named, and with a model, batch, and length chosen by the speed of this machine unless they are given; the "
-	 "schedule ends when the time does; interruptions do not count"},
+	 .help = "train the best model that this much time (3h, 45m, ...) allows: with --recipe fast unless another is named, "
+	 "and with a model, batch, and length chosen by the speed of this machine unless they are given; the schedule ends when "
+	 "the time does; interruptions do not count"},
 	{.group = batch_rows, .field = FIELD(training.batch)},
-	{.group = saving_rows, .only = "save_checkpoints_steps keep_checkpoints eval_steps log_steps save_best",
-	 .field = FIELD(training.saving)},
+	{.group = saving_rows, .except = "best_by", .field = FIELD(training.saving)},
 	{ROW(eval_instances, ROLE_RUN, "N"), .rare = true, .section = "phase", .range = "0..", .fallback = "1000",
 	 .help = "number of held-out instances to score, always the same ones; 0 = all; with eval_file the default is all"},
 	{.group = stopping_rows, .field = FIELD(training.stopping)},
@@ -58,13 +56,8 @@ const struct option pretrain_options[] = {
 
 	{.help = "Optimizer"},
 	{.group = optimizer_rows, .only = "optimizer", .field = FIELD(training.optimizer)},
-	{.group = rate_rows,
-	 .only = "learning_rate scale_learning_rate learning_rate_batch_size schedule num_warmup_steps warmup_proportion "
-	 "min_warmup_steps num_decay_steps poly_degree min_learning_rate", .field = FIELD(training.rate)},
-	{.group = optimizer_rows,
-	 .only = "weight_decay exclude_from_weight_decay max_grad_norm adam_beta1 adam_beta2 adam_epsilon bias_correction "
-	 "trust_ratio exclude_from_layer_adaptation max_trust_ratio gradient_normalization gradient_averaging",
-	 .field = FIELD(training.optimizer)},
+	{.group = rate_rows, .except = "average_weights", .field = FIELD(training.rate)},
+	{.group = optimizer_rows, .except = "optimizer", .field = FIELD(training.optimizer)},
 	{.group = rate_rows, .only = "average_weights", .field = FIELD(training.rate)},
 
 	{.help = "Device"},
