@@ -15,7 +15,7 @@ const struct option pretrain_options[] = {
 	{.help = "Model"},
 	{.group = initial_rows, .only = "model form", .field = FIELD(initial)},
 	{.group = model_size_rows, .field = FIELD(sizes), .rare = true},
-	{.group = initial_rows, .except = "vocab_file model", .field = FIELD(initial)},
+	{.group = initial_rows, .except = "vocab_file model form", .field = FIELD(initial)},
 	{.group = training_rows, .only = "hidden_dropout_prob attention_probs_dropout_prob", .field = FIELD(training)},
 
 	{.help = "Run"},
