@@ -8,7 +8,8 @@ import ctypes
 import logging
 import operator
 import os
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
 from ctypes import CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_float, c_int, c_int8, c_int32, c_int64, c_size_t, c_uint32, c_void_p
 from typing import Any
 
@@ -194,6 +195,45 @@ def call(name: str, *arguments: Any) -> None:
         )
 
 
+def interruptible(
+    name: str, *arguments: Any, keep: object = None, undo: Callable[[], object] | None = None, last: Callable[[], object] | None = None
+) -> None:
+    """call(), which Ctrl-C ends at once: the function runs in a thread, because Python hears signals only between two of its own
+    instructions. What it computes after an interruption is thrown away: it still uses `keep`, `undo` releases what it made, and
+    `last` is called at its end in any case."""
+    failure: list[BaseException] = []
+    lock = threading.Lock()
+    ended = threading.Event()
+    abandoned = False
+
+    def run(_: object) -> None:
+        try:
+            call(name, *arguments)
+        except BaseException as error:
+            failure.append(error)
+        with lock:
+            if abandoned and undo is not None and not failure:
+                undo()
+            ended.set()
+        if last is not None:
+            last()
+
+    if threading.current_thread() is not threading.main_thread():
+        run(keep)  # signals arrive elsewhere
+    else:
+        try:
+            threading.Thread(target=run, args=(keep,), daemon=True).start()
+            ended.wait()
+        except BaseException:
+            with lock:
+                abandoned = True
+                if ended.is_set() and undo is not None and not failure:
+                    undo()
+            raise
+    if failure:
+        raise failure[0]
+
+
 def encoded(text: str | None, name: str) -> bytes | None:
     """A string as the library takes it."""
     if text is None:
@@ -241,23 +281,46 @@ def no_copies(what: object) -> TypeError:
 class TextArray:
     """Texts as a C array of pointers to NUL-terminated UTF-8."""
 
-    def __init__(self, texts: Iterable[str], name: str) -> None:
-        if isinstance(texts, (str, bytes)):
-            raise TypeError(f"{name} must be a list of strings, not a single string")
-        items = list(texts)
+    def __init__(self, texts: str | Iterable[str], name: str) -> None:
+        if isinstance(texts, (bytes, bytearray)):
+            raise TypeError(f"{name} must be a string or a list of strings, not {type(texts).__name__}")
+        self.single = isinstance(texts, str)
+        items = [texts] if isinstance(texts, str) else list(texts)
         self.count = len(items)
+        self._stand_in = ""
         self._bytes = _join(items, name)
         ends = np.flatnonzero(np.frombuffer(self._bytes, dtype=np.uint8) == 0)
         if len(ends) != max(self.count - 1, 0):
-            # A NUL within a text would end it. The tokenizer drops it as it drops every control character.
-            self._bytes = _join([text.replace("\0", "\1") for text in items], name)
+            # A NUL within a text would end it. The tokenizer drops it as it drops every control character, so another one,
+            # which no text has, takes its place until the answers are there.
+            self._stand_in = _free_control(self._bytes, name)
+            self._bytes = _join([text.replace("\0", self._stand_in) for text in items], name)
             ends = np.flatnonzero(np.frombuffer(self._bytes, dtype=np.uint8) == 0)
         address = ctypes.cast(ctypes.c_char_p(self._bytes), c_void_p).value or 0
         self._pointers = np.full(max(self.count, 1), address, dtype=np.uintp)
         self._pointers[1:] += (ends + 1).astype(np.uintp)
 
+    def restored(self, answer: Any) -> Any:
+        """An answer with the NULs of the texts."""
+        if not self._stand_in:
+            return answer
+        if isinstance(answer, str):
+            return answer.replace(self._stand_in, "\0")
+        if isinstance(answer, list):
+            return [self.restored(item) for item in answer]
+        if isinstance(answer, dict):
+            return {key: self.restored(value) for key, value in answer.items()}
+        return answer
+
     def pointer(self, first: int = 0) -> c_void_p:
         return c_void_p(self._pointers.ctypes.data + first * self._pointers.itemsize)
+
+
+def _free_control(texts: bytes, name: str) -> str:
+    for code in [*range(1, 9), *range(14, 32), 127]:
+        if code not in texts:
+            return chr(code)
+    raise ValueError(f"{name} have a NUL and every other control character")
 
 
 def _join(items: list[str], name: str) -> bytes:

@@ -3,9 +3,12 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import threading
+import time
 import weakref
-from collections.abc import Iterable
-from typing import Any, Literal
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,18 +20,18 @@ from ._library import (
     StatesOptions,
     TextArray,
     array,
-    call,
     choice,
     encoded,
     integer,
+    interruptible,
     library,
     no_copies,
     path_bytes,
 )
 from ._tokenizer import Tokenizer
 
-# Texts of one call of the library: between two of them Ctrl-C is heard.
-_CALL_TEXTS = 4096
+# Texts of one call of the library, at first and at most, and how long it should take: after Ctrl-C, one is still computed.
+_FIRST_TEXTS, _CALL_TEXTS, _CALL_SECONDS = 256, 4096, 0.5
 
 
 class Model:
@@ -60,8 +63,17 @@ class Model:
             max_length=integer(max_length, "max_length"),
             batch_tokens=integer(batch_tokens, "batch_tokens", 64),
         )
-        call("bertc_model_open", path_bytes(path), ctypes.byref(options), ctypes.byref(handle))
+        interruptible(
+            "bertc_model_open",
+            path_bytes(path),
+            ctypes.byref(options),
+            ctypes.byref(handle),
+            keep=options,
+            undo=lambda: library.bertc_model_close(handle),
+        )
         self._handle = handle
+        self._users = self._abandoned = 0  # calls that run; those of them for which nobody waits
+        self._changed = threading.Condition()
         self._path = path
         self._tokenizer: Tokenizer | None = None
         # Not when the interpreter ends: a thread that is not waited for may still be computing.
@@ -69,15 +81,47 @@ class Model:
         self._close.atexit = False
 
     def close(self) -> None:
-        """Frees the model's memory. It may no longer be in use by any thread, nor be used afterwards."""
-        self._close()
-        self._handle = ctypes.c_void_p()
+        """Frees the model's memory, once no other thread computes with it; it cannot be used afterwards."""
+        with self._changed:
+            self._handle = ctypes.c_void_p()
+            self._changed.wait_for(lambda: self._users <= self._abandoned)
+            self._free()
+
+    def _free(self) -> None:
+        if not self._handle and self._users == 0:
+            self._close()
 
     def _open(self) -> ctypes.c_void_p:
         """The library's model."""
         if not self._handle:
             raise ValueError("the model is closed")
         return self._handle
+
+    def _compute(self, name: str, *arguments: Any, keep: object, undo: Callable[[], object] | None = None) -> None:
+        """Calls a function of the library that takes the model first. After Ctrl-C, the model stays open until that call ends."""
+        running, abandoned = True, False
+
+        def leave() -> None:
+            nonlocal running
+            with self._changed:
+                running = False
+                self._users -= 1
+                self._abandoned -= abandoned
+                self._free()
+                self._changed.notify_all()
+
+        with self._changed:
+            handle = self._open()
+            self._users += 1
+        try:
+            interruptible(name, handle, *arguments, keep=(self, keep), undo=undo, last=leave)
+        except BaseException:
+            with self._changed:
+                if running:
+                    abandoned = True
+                    self._abandoned += 1
+                    self._changed.notify_all()
+            raise
 
     def __enter__(self) -> Model:
         self._open()
@@ -133,7 +177,7 @@ class Model:
 
     def embed(
         self,
-        texts: Iterable[str],
+        texts: str | Iterable[str],
         *,
         normalize: bool | None = None,
         dimensions: int | None = None,
@@ -142,7 +186,7 @@ class Model:
         prompt_name: str | None = None,
         truncate: bool = True,
     ) -> NDArray[np.float32]:
-        """Embeddings of texts: an array with a row for each.
+        """Embeddings of texts: an array with a row for each; of a single string, its row.
 
         What is not given is as the sentence-transformers folder says; for other folders the mean over all tokens, not
         normalized. `normalize` makes each row have length 1; `dimensions` returns that many of its numbers; `prompt` is put
@@ -164,48 +208,58 @@ class Model:
         width = size or (min(self.hidden_size, self.embedding_size) if pooling else self.embedding_size)
         out = np.empty((rows.count, width), dtype=np.float32)
         for first, count, part in _parts(rows.count, out):
-            call(
+            self._compute(
                 "bertc_model_embed",
-                self._open(),
                 rows.pointer(first),
                 count,
                 ctypes.byref(options),
                 part.ctypes.data_as(ctypes.POINTER(ctypes.c_float)),
                 part.size,
+                keep=(rows, options, out),
             )
-        return out
+        return out[0] if rows.single else out
 
     def scores(
         self,
-        texts: Iterable[str],
-        pairs: Iterable[str] | None = None,
+        texts: str | Iterable[str],
+        pairs: str | Iterable[str] | None = None,
         *,
         raw: bool = False,
         truncate: bool = True,
     ) -> NDArray[np.float32]:
-        """Scores of texts, or of texts[i] with pairs[i]: an array with a row for each and a column for each of `labels`.
+        """Scores of texts, or of texts[i] with pairs[i]: an array with a row for each and a column for each of `labels`; of a single
+        string, its row.
 
         Scores are probabilities, or the value that a regression model predicts; with `raw`, the model's outputs (logits)."""
         rows, others = _texts_and_pairs(texts, pairs)
         options = PredictOptions(raw=raw, refuse_long=not truncate)
         out = np.empty((rows.count, library.bertc_model_score_count(self._open())), dtype=np.float32)
         for first, count, part in _parts(rows.count, out):
-            call(
+            self._compute(
                 "bertc_model_scores",
-                self._open(),
                 rows.pointer(first),
                 others.pointer(first) if others is not None else None,
                 count,
                 ctypes.byref(options),
                 part.ctypes.data_as(ctypes.POINTER(ctypes.c_float)),
                 part.size,
+                keep=(rows, others, options, out),
             )
-        return out
+        return out[0] if rows.single else out
 
+    @overload
+    def predict(self, texts: str, pairs: str | None = None, *, truncate: bool = True) -> dict[str, Any]: ...
+
+    @overload
     def predict(
         self, texts: Iterable[str], pairs: Iterable[str] | None = None, *, truncate: bool = True
-    ) -> list[dict[str, Any]]:
-        """Answers to texts, or to texts[i] with pairs[i], as `bertc predict` gives them: a dictionary for each.
+    ) -> list[dict[str, Any]]: ...
+
+    def predict(
+        self, texts: str | Iterable[str], pairs: str | Iterable[str] | None = None, *, truncate: bool = True
+    ) -> dict[str, Any] | list[dict[str, Any]]:
+        """Answers to texts, or to texts[i] with pairs[i], as `bertc predict` gives them: a dictionary for each; to a single string,
+        its dictionary.
 
         {"label", "probabilities"} for classes, {"labels", "probabilities"} for several labels, {"value"} for a number,
         {"tags", "entities"} for words, {"answer", "start", "end", "score"} for questions (`texts`) about passages
@@ -215,23 +269,36 @@ class Model:
         out: list[dict[str, Any]] = []
         for first, count, _ in _parts(rows.count):
             answers = ctypes.c_void_p()
-            call(
+            self._compute(
                 "bertc_model_predict",
-                self._open(),
                 rows.pointer(first),
                 others.pointer(first) if others is not None else None,
                 count,
                 ctypes.byref(options),
                 ctypes.byref(answers),
+                keep=(rows, others, options, answers),
+                undo=partial(library.bertc_answers_free, answers),
             )
             try:
-                out.extend(json.loads(library.bertc_answers_json(answers, i)) for i in range(count))
+                found = [json.loads(library.bertc_answers_json(answers, i)) for i in range(count)]
             finally:
                 library.bertc_answers_free(answers)
-        return out
+            for taken in (rows, others):
+                found = found if taken is None else taken.restored(found)
+            out.extend(found)
+        return out[0] if rows.single else out
 
-    def encode(self, texts: Iterable[str], *, layer: int = -1, truncate: bool = True) -> list[NDArray[np.float32]]:
-        """Hidden states of texts: for each an array with a row for each token, [CLS] and [SEP] included.
+    @overload
+    def encode(self, texts: str, *, layer: int = -1, truncate: bool = True) -> NDArray[np.float32]: ...
+
+    @overload
+    def encode(self, texts: Iterable[str], *, layer: int = -1, truncate: bool = True) -> list[NDArray[np.float32]]: ...
+
+    def encode(
+        self, texts: str | Iterable[str], *, layer: int = -1, truncate: bool = True
+    ) -> NDArray[np.float32] | list[NDArray[np.float32]]:
+        """Hidden states of texts: for each an array with a row for each token, [CLS] and [SEP] included; of a single string, its
+        array.
 
         `layer` is -1 for the last, -2 for the one before it, or 1 for the first, 2 for the second."""
         rows = TextArray(texts, "texts")
@@ -242,13 +309,14 @@ class Model:
         out: list[NDArray[np.float32]] = []
         for first, count, _ in _parts(rows.count):
             states = ctypes.c_void_p()
-            call(
+            self._compute(
                 "bertc_model_encode",
-                self._open(),
                 rows.pointer(first),
                 count,
                 ctypes.byref(options),
                 ctypes.byref(states),
+                keep=(rows, options, states),
+                undo=partial(library.bertc_states_free, states),
             )
             try:
                 starts = array(library.bertc_states_starts(states), (count + 1,), np.int64)
@@ -257,14 +325,16 @@ class Model:
             finally:
                 library.bertc_states_free(states)
             out.extend(np.split(values, starts[1:-1]) if count > 0 else [])
-        return out
+        return out[0] if rows.single else out
 
 
-def _texts_and_pairs(texts: Iterable[str], pairs: Iterable[str] | None) -> tuple[TextArray, TextArray | None]:
+def _texts_and_pairs(texts: str | Iterable[str], pairs: str | Iterable[str] | None) -> tuple[TextArray, TextArray | None]:
     rows = TextArray(texts, "texts")
     if pairs is None:
         return rows, None
     others = TextArray(pairs, "pairs")
+    if others.single != rows.single:
+        raise TypeError("texts and pairs must both be a single string, or both lists of strings")
     if others.count != rows.count:
         raise ValueError(f"there are {rows.count} texts and {others.count} pairs")
     return rows, others
@@ -273,6 +343,11 @@ def _texts_and_pairs(texts: Iterable[str], pairs: Iterable[str] | None) -> tuple
 def _parts(count: int, out: NDArray[np.float32] | None = None) -> Iterable[tuple[int, int, Any]]:
     """Cuts texts into calls of the library: the first text, how many, and their rows of `out`. One call where there are none, so
     that what is wrong with a call is always said."""
-    for first in range(0, max(count, 1), _CALL_TEXTS):
-        size = min(_CALL_TEXTS, count - first)
+    first, size = 0, _FIRST_TEXTS
+    while first < max(count, 1):
+        began = time.monotonic()
+        size = min(size, count - first)
         yield first, size, None if out is None else out[first : first + size]
+        first += max(size, 1)
+        faster = _CALL_SECONDS / max(time.monotonic() - began, 1e-3)
+        size = max(16, min(_CALL_TEXTS, int(size * min(faster, 4))))

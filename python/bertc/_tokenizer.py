@@ -19,6 +19,7 @@ from ._library import (
     choice,
     encoded,
     integer,
+    interruptible,
     library,
     no_copies,
     path_bytes,
@@ -118,14 +119,15 @@ class Tokenizer:
 
     def encode(
         self,
-        texts: Iterable[str],
-        pairs: Iterable[str] | None = None,
+        texts: str | Iterable[str],
+        pairs: str | Iterable[str] | None = None,
         *,
         max_length: int | None = None,
         special_tokens: bool = True,
         offsets: bool = False,
     ) -> Encoding:
         """The tokens of texts, or of texts[i] and pairs[i] together: [CLS] text [SEP] pair [SEP].
+        A single string is a list of one.
 
         A text of more than `max_length` tokens, [CLS] and [SEP] included, is cut; of a pair the longer text is cut.
         `special_tokens=False` leaves [CLS] and [SEP] out."""
@@ -142,7 +144,7 @@ class Tokenizer:
             offsets=_CHARACTERS if offsets else 0,
         )
         tokens = ctypes.c_void_p()
-        call(
+        interruptible(
             "bertc_tokenizer_encode",
             self._handle,
             first.pointer(),
@@ -150,6 +152,8 @@ class Tokenizer:
             first.count,
             ctypes.byref(options),
             ctypes.byref(tokens),
+            keep=(self, first, second, options, tokens),
+            undo=lambda: library.bertc_tokens_free(tokens),
         )
         try:
             starts = array(library.bertc_tokens_starts(tokens), (first.count + 1,), np.int64)

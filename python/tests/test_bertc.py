@@ -123,7 +123,7 @@ class Tokenizers(unittest.TestCase):
 
     def test_mistakes(self) -> None:
         for error, words, wrong in (
-            (TypeError, "not a single string", lambda: self.tokenizer.encode("text")),
+            (TypeError, "not bytes", lambda: self.tokenizer.encode(b"text")),  # type: ignore[arg-type]
             (TypeError, r"texts\[1\] is a NoneType", lambda: self.tokenizer.encode(["a", None])),
             (TypeError, r"pairs\[0\] is a int", lambda: self.tokenizer.encode(["a"], [1])),
             (ValueError, r"texts\[2\] has a lone surrogate", lambda: self.tokenizer.encode(["a", "b", "\ud800"])),
@@ -241,7 +241,8 @@ class Models(unittest.TestCase):
             (bertc.Error, "dimensions is 33", lambda: model.embed(["a"], dimensions=33)),
             (ValueError, "dimensions must be", lambda: model.embed(["a"], dimensions=0)),
             (bertc.Error, r"texts\[1\] has .* tokens", lambda: model.embed(["a", "a " * 99], truncate=False)),
-            (TypeError, "not a single string", lambda: model.embed("a")),
+            (TypeError, "not bytes", lambda: model.embed(b"a")),
+            (TypeError, "both be a single string", lambda: model.scores("a", ["b"])),
             (TypeError, "not iterable", lambda: model.embed(None)),
             (TypeError, r"texts\[0\] is a float", lambda: model.embed([float("nan")])),
             (TypeError, "normalize must be True", lambda: model.embed(["a"], normalize="yes")),
@@ -288,6 +289,55 @@ class Models(unittest.TestCase):
                 use()
         self.assertIn("closed", repr(model))
         self.assertEqual(len(tokenizer.encode(["a"])), 1)
+
+    def test_single_strings(self) -> None:
+        plain_model, mood = bertc.Model(plain_path, precision="fp32", threads=1), bertc.Model(mood_path, precision="fp32", threads=1)
+        text, pair = TEXTS[0], TEXTS[1]
+        np.testing.assert_array_equal(plain_model.embed(text), plain_model.embed([text])[0])
+        np.testing.assert_array_equal(plain_model.encode(text), plain_model.encode([text])[0])
+        np.testing.assert_array_equal(mood.scores(text), mood.scores([text])[0])
+        np.testing.assert_array_equal(mood.scores(text, pair), mood.scores([text], [pair])[0])
+        self.assertEqual(mood.predict(text), mood.predict([text])[0])
+        np.testing.assert_array_equal(plain_model.tokenizer.encode(text).ids, plain_model.tokenizer.encode([text]).ids)
+
+    def test_control_characters_come_back(self) -> None:
+        model = bertc.Model(plain_path, precision="fp32", threads=1)
+        np.testing.assert_array_equal(model.embed("the\0 \1man"), model.embed("the man"))
+        texts = bertc._library.TextArray(["a\0b", "\1\2"], "texts")
+        self.assertEqual(texts.restored([{"text": "a\3b", "start": 0, "tags": ["\1"]}]), [{"text": "a\0b", "start": 0, "tags": ["\1"]}])
+        with self.assertRaisesRegex(ValueError, "every other control character"):
+            model.embed("".join(map(chr, range(128))))
+
+    def test_closed_while_a_thread_computes(self) -> None:
+        for _ in range(5):
+            model = bertc.Model(plain_path, precision="fp32", threads=1)
+            failures: list[BaseException] = []
+
+            def compute(model: bertc.Model = model, failures: list[BaseException] = failures) -> None:
+                try:
+                    while True:
+                        model.embed(TEXTS * 100)
+                except BaseException as error:
+                    failures.append(error)
+
+            thread = threading.Thread(target=compute)
+            thread.start()
+            time.sleep(0.05)
+            model.close()
+            thread.join()
+            self.assertEqual([str(failure) for failure in failures], ["the model is closed"])
+
+    def test_interrupted_at_once(self) -> None:
+        long = " ".join(TEXTS) * 10
+        with bertc.Model(plain_path, precision="fp32", threads=1) as model:
+            model.embed([long] * 4)
+            timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+            timer.start()
+            began = time.monotonic()
+            with self.assertRaises(KeyboardInterrupt):
+                model.embed([long] * 100_000)
+            self.assertLess(time.monotonic() - began, 20)  # it would take minutes
+            self.assertEqual(model.embed(TEXTS).shape[0], len(TEXTS))
 
     def test_damaged_folders(self) -> None:
         for name, bytes_, words in (

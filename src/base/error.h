@@ -9,8 +9,20 @@
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H
 
+#include <stdbool.h>
+
+#define MUST_USE __attribute__((warn_unused_result))
+#define PRINTF_LIKE(format_index, first) __attribute__((format(printf, format_index, first)))
+
+/* clang also warns of a type whose value is dropped, so that it covers functions without MUST_USE. */
+#ifdef __clang__
+#define MUST_USE_TYPE MUST_USE
+#else
+#define MUST_USE_TYPE
+#endif
+
 /* Every status is also the exit code of the program: scripts rely on the numbers. */
-enum status {
+enum MUST_USE_TYPE status {
 	OK = 0,
 	ERR_INTERNAL = 1, /* a bug of ours */
 	DIFFERENT = 1,    /* `compare`: the two differ, with the same exit code as diff and cmp */
@@ -24,9 +36,6 @@ enum status {
 	STOPPED = 75,     /* stopped on request after saving; run the same command again */
 };
 
-#define MUST_USE __attribute__((warn_unused_result))
-#define PRINTF_LIKE(format_index, first) __attribute__((format(printf, format_index, first)))
-
 /* The last failure of a thread: what failed, where, and (hint) what to do about it. */
 struct error {
 	enum status status;
@@ -34,8 +43,8 @@ struct error {
 	char hint[768]; /* empty if there is no advice */
 };
 
-/* Records a message for this thread, clears its hint, and returns `status`. Style: lower case, no final period, the subject in
- * quotes: "'x.gz': corrupt gzip data at byte 1234". */
+/* Records a message for this thread, clears its hint, and returns `status` (ERR_INTERNAL instead of OK). Style: lower case, no
+ * final period, the subject in quotes: "'x.gz': corrupt gzip data at byte 1234". */
 MUST_USE enum status error_set(enum status status, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* Like error_set, with strerror(errno) appended. It always returns `status`: whether ENOENT and the like are ERR_USAGE is for the
@@ -49,8 +58,11 @@ void error_hint(const char *format, ...) PRINTF_LIKE(1, 2);
 const struct error *error_last(void);
 
 /* Carries an error from a worker thread to the thread that waits for it: copy out with error_last(), put back
- * with error_restore(), which returns its status. */
+ * with error_restore(), which returns its status; never OK. */
 MUST_USE enum status error_restore(const struct error *error);
+
+/* Has any thread reported STOPPED? Then the process must not end as if its work were complete. */
+bool error_has_stopped(void);
 
 /* Returns a failing status to the caller. */
 #define TRY(call)                                                                                                                \

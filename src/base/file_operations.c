@@ -14,9 +14,9 @@
 #include <unistd.h>
 #include "base/log.h"
 
-enum fault_operation { FAULT_OPEN, FAULT_WRITE, FAULT_FSYNC, FAULT_CLOSE, FAULT_RENAME, FAULT_UNLINK, FAULT_MKDIR };
-static const char *const fault_operations[] = {"open", "write", "fsync", "close", "rename", "unlink", "mkdir"};
-enum fault_mode { FAULT_NONE, FAULT_ERRNO, FAULT_SHORT, FAULT_SLOW, FAULT_KILL };
+enum fault_operation { FAULT_OPEN, FAULT_WRITE, FAULT_FSYNC, FAULT_CLOSE, FAULT_RENAME, FAULT_UNLINK, FAULT_MKDIR, FAULT_STOP };
+static const char *const fault_operations[] = {"open", "write", "fsync", "close", "rename", "unlink", "mkdir", "stop"};
+enum fault_mode { FAULT_NONE, FAULT_ERRNO, FAULT_SHORT, FAULT_SLOW, FAULT_KILL, FAULT_SIGNAL };
 #define SLOW_SECONDS 2
 
 static struct {
@@ -24,7 +24,7 @@ static struct {
 	long call;
 	bool repeated;
 	enum fault_mode mode;
-	int number; /* the errno for FAULT_ERRNO */
+	int number; /* the errno for FAULT_ERRNO, the signal for FAULT_SIGNAL */
 	atomic_long calls;
 	atomic_bool hit;
 } fault;
@@ -36,9 +36,9 @@ enum status file_fault_set(const char *specification)
 		const char *name;
 		enum fault_mode mode;
 		int number;
-	} modes[] = {{"ENOSPC", FAULT_ERRNO, ENOSPC}, {"EIO", FAULT_ERRNO, EIO}, {"EROFS", FAULT_ERRNO, EROFS},
-		     {"EINTR", FAULT_ERRNO, EINTR},   {"short", FAULT_SHORT, 0}, {"slow", FAULT_SLOW, 0},
-		     {"kill", FAULT_KILL, 0}};
+	} modes[] = {{"ENOSPC", FAULT_ERRNO, ENOSPC}, {"EIO", FAULT_ERRNO, EIO},         {"EROFS", FAULT_ERRNO, EROFS},
+		     {"EINTR", FAULT_ERRNO, EINTR},   {"short", FAULT_SHORT, 0},         {"slow", FAULT_SLOW, 0},
+		     {"kill", FAULT_KILL, 0},         {"SIGTERM", FAULT_SIGNAL, SIGTERM}};
 	fault.mode = FAULT_NONE;
 	atomic_store(&fault.calls, 0);
 	atomic_store(&fault.hit, false);
@@ -94,6 +94,12 @@ static enum fault_mode fault_check(enum fault_operation operation)
 	if (fault.mode == FAULT_ERRNO)
 		errno = fault.number;
 	return fault.mode;
+}
+
+void file_fault_stop(void)
+{
+	if (fault_check(FAULT_STOP) == FAULT_SIGNAL)
+		raise(fault.number);
 }
 
 static int system_open(const char *path, int flags, mode_t mode)

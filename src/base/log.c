@@ -91,14 +91,15 @@ static size_t colour_length(const char *text)
 	return 0;
 }
 
-/* Appends text in which everything that could affect a terminal, such as in a name from a file, is escaped. */
-static void append_safely(struct buffer *out, const char *text)
+/* Appends text in which everything that could affect a terminal, such as in a name from a file, is escaped. A line end in a name
+ * could pass for a line of the log; only text of several lines (`lines`) has its own. */
+static void append_safely(struct buffer *out, const char *text, bool lines)
 {
 	size_t size, left = strlen(text);
 	for (; left > 0; text += size, left -= size) {
 		char one[8], escaped[8];
 		bool control = text_is_control((const unsigned char *)text, left, &size);
-		if (!control || *text == '\n' || *text == '\t') {
+		if (!control || (lines && *text == '\n') || *text == '\t') {
 			buffer_append(out, text, size);
 		} else if (colour_length(text) > 0) {
 			size = colour_length(text);
@@ -111,7 +112,7 @@ static void append_safely(struct buffer *out, const char *text)
 }
 
 /* The caller holds the lock. */
-static void write_line(const char *colour, const char *prefix, const char *text)
+static void write_line(const char *colour, const char *prefix, const char *text, bool lines)
 {
 	struct buffer line = {0};
 	if (bar_drawn)
@@ -120,7 +121,7 @@ static void write_line(const char *colour, const char *prefix, const char *text)
 	bool coloured = colour && log_has_colour();
 	buffer_format(&line, "%s%s%s", coloured ? colour : "", prefix, coloured ? "\033[0m" : "");
 	size_t begin = line.size;
-	append_safely(&line, text);
+	append_safely(&line, text, lines);
 	buffer_char(&line, '\n');
 	write_out(&line);
 	if (log_file && line.size >= begin) {
@@ -138,14 +139,19 @@ static void write_line(const char *colour, const char *prefix, const char *text)
 
 static void bar_draw(void);
 
+/* A format that has a line end itself is for text of several lines; in all others, line ends can only be those of names. */
 static void say(const char *colour, const char *prefix, const char *format, va_list arguments)
 {
 	char *text;
-	if (vasprintf(&text, format, arguments) < 0)
+	size_t length = strlen(format);
+	int size = vasprintf(&text, format, arguments);
+	if (size < 0)
 		return;
+	if (size > 0 && length > 0 && format[length - 1] == '\n')
+		text[size - 1] = '\0';
 	pthread_mutex_lock(&lock);
 	bool redraw = bar_drawn;
-	write_line(colour, prefix, text);
+	write_line(colour, prefix, text, strchr(format, '\n') != NULL);
 	if (redraw)
 		bar_draw();
 	pthread_mutex_unlock(&lock);
@@ -184,7 +190,10 @@ static bool hand_over(const char *format, va_list arguments)
 		return false;
 	if (vasprintf(&text, format, arguments) < 0)
 		return true;
-	take(context, text);
+	struct buffer safe = {0};
+	append_safely(&safe, text, false);
+	take(context, buffer_string(&safe));
+	buffer_release(&safe);
 	free(text);
 	return true;
 }
@@ -436,7 +445,7 @@ void progress_update(struct progress *progress, int64_t done, const char *format
 			if (parts[i][0] && (size_t)length < sizeof line)
 				length += snprintf(line + length, sizeof line - (size_t)length, ", %s", parts[i]);
 		}
-		write_line(NULL, "", line);
+		write_line(NULL, "", line, false);
 		progress->drawn = clock_seconds();
 	}
 	pthread_mutex_unlock(&lock);
@@ -467,7 +476,7 @@ void progress_finish(struct progress *progress)
 			if (parts[i][0] && (size_t)length < sizeof line)
 				length += snprintf(line + length, sizeof line - (size_t)length, ", %s", parts[i]);
 		}
-		write_line(NULL, "", line);
+		write_line(NULL, "", line, false);
 	} else if (bar_drawn) {
 		write_out(&(struct buffer){.data = (char[]){CLEAR_LINE}, .size = strlen(CLEAR_LINE)});
 		bar_drawn = false;

@@ -35,6 +35,16 @@ enum status memory_new(void *out, int64_t count, size_t size, const char *what)
 	return OK;
 }
 
+/* From this growth on, it is worth looking whether there is room: a system that promises more than it has kills the process when
+ * the memory is used. */
+#define LARGE_GROWTH ((size_t)64 << 20)
+
+static bool has_room(size_t bytes)
+{
+	int64_t available = bytes < LARGE_GROWTH ? -1 : memory_available();
+	return available < 0 || bytes <= (size_t)available;
+}
+
 enum status memory_grow(void *array, int64_t *capacity, int64_t needed, size_t size, const char *what)
 {
 	if (needed <= *capacity)
@@ -47,7 +57,12 @@ enum status memory_grow(void *array, int64_t *capacity, int64_t needed, size_t s
 	size_t bytes;
 	if (__builtin_mul_overflow((size_t)larger, size, &bytes) || bytes > PTRDIFF_MAX)
 		return out_of_memory(what, (double)larger * (double)size);
-	void *block = realloc(*(void **)array, bytes ? bytes : 1);
+	size_t now = (size_t)*capacity * size;
+	if (!has_room(bytes - now) && larger > needed) { /* without the reserve for later */
+		larger = needed;
+		bytes = (size_t)larger * size;
+	}
+	void *block = has_room(bytes - now) ? realloc(*(void **)array, bytes ? bytes : 1) : NULL;
 	if (!block)
 		return out_of_memory(what, (double)bytes);
 	*(void **)array = block;

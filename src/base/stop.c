@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file_operations.h"
 #include "base/log.h"
 
 static atomic_int stop_signal, stop_orders; /* the first signal; number of SIGINTs and SIGTERMs so far */
@@ -121,6 +122,7 @@ static bool is_late(void)
 
 bool stop_requested(void)
 {
+	file_fault_stop();
 	return atomic_load_explicit(&stop_signal, memory_order_relaxed) != 0 || is_late();
 }
 
@@ -130,4 +132,15 @@ const char *stop_reason(void)
 	if (number == 0)
 		return is_late() ? "the time limit" : NULL;
 	return signal_name(number);
+}
+
+enum status stop_check(void)
+{
+	return stop_requested() ? stop_error() : OK;
+}
+
+enum status stop_error(void)
+{
+	const char *reason = stop_reason();
+	return error_set(STOPPED, "stopped by %s", reason ? reason : "a request to another rank");
 }

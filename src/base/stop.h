@@ -22,5 +22,9 @@ void stop_reserve(double seconds);
 bool stop_requested(void);
 /* The name of the signal ("SIGTERM"), "the time limit", or NULL. */
 const char *stop_reason(void);
+/* OK, or STOPPED with a message if a stop was requested. */
+MUST_USE enum status stop_check(void);
+/* STOPPED with its message, whoever was asked: this process, or another rank. */
+MUST_USE enum status stop_error(void);
 
 #endif

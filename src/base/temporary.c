@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/stop.h"
 
 #define START "bertc-"
 /* A folder of this age whose lock is free belongs to a process that was killed. */
@@ -63,6 +64,7 @@ static void remove_stale_folders(const char *use)
 
 enum status temporary_folder_make(struct temporary_folder *out, const char *use)
 {
+	stop_install(); /* a signal must not end the process with the folder left behind */
 	remove_stale_folders(use);
 	out->lock = -1;
 	snprintf(out->path, PATH_BYTES, "%.3900s/" START "%.40s-XXXXXX", temporary_base(), use);
@@ -82,6 +84,6 @@ void temporary_folder_remove(struct temporary_folder *folder)
 	if (folder->lock >= 0)
 		folder_unlock(folder->lock);
 	folder->lock = -1;
-	enum status kept = error_restore(&error);
+	enum status kept = error.status == OK ? OK : error_restore(&error);
 	(void)kept; /* the caller has the status */
 }

@@ -248,8 +248,8 @@ static enum status answer_all(struct run *run)
 {
 	struct line_chunk *chunk;
 	for (;;) {
-		if (run->resumable && stop_requested())
-			return STOPPED;
+		if (run->resumable)
+			TRY(stop_check());
 		TRY(line_stream_next(run->lines, &chunk));
 		if (!chunk)
 			return OK;
@@ -292,7 +292,7 @@ static enum status interrupt(struct run *run, enum status status)
 	struct error error = *error_last();
 	if (!run->writer || !run->resumable) {
 		file_writer_abandon(run->writer);
-		return status == STOPPED ? STOPPED : error_restore(&error);
+		return error_restore(&error);
 	}
 	/* A part without a note is started over. */
 	bool saved = run->texts > 0 && save_note(run) == OK;

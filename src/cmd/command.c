@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/path.h"
 #include "base/pool.h"
+#include "base/stop.h"
 #include "base/text.h"
 #include "cmd/foreign_rows.h"
 #include "cmd/hub_models.h"
@@ -417,6 +418,8 @@ enum status command_output_failed(void)
 int command_main(int argc, char **argv)
 {
 	enum status status = dispatch(argc, argv);
+	if (status == OK && error_has_stopped()) /* whoever was stopped has lost the status on its way here */
+		status = stop_error();
 	errno = 0;
 	if ((fflush(stdout) != 0 || ferror(stdout)) && status == OK)
 		status = command_output_failed();

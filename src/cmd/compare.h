@@ -27,6 +27,8 @@ struct compare_differences {
 	struct compare_setting *items;
 	int64_t count, capacity;
 };
+/* Adds one difference. */
+MUST_USE enum status compare_note(const char *name, const char *a, const char *b, struct compare_differences *out);
 /* Adds the members that differ between two objects, by name: first those of `a` in its order, then those only in `b`. Numbers are
  * compared by value. */
 MUST_USE enum status compare_objects(const struct json *a, const struct json *b, struct compare_differences *out);

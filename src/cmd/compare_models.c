@@ -308,52 +308,134 @@ static enum status find_weights(const char *path, char weights[PATH_BYTES], char
 	folder[0] = 0;
 	char *slash = strrchr(source.weights, '/');
 	if (file_is_folder(path) && slash) {
+		char modules[PATH_BYTES];
 		*slash = 0;
-		memcpy(folder, source.weights, PATH_BYTES);
+		TRY(path_join(modules, path, "modules.json"));
+		snprintf(folder, PATH_BYTES, "%s", file_exists(modules) ? path : source.weights);
 	}
 	return OK;
+}
+
+/* Files of a model folder that say nothing about the model, or are compared in another way. */
+static bool is_aside(const char *name)
+{
+	static const char *const names[] = {MANIFEST_NAME, "training_state.json"}, *const ends[] = {".safetensors",
+												    ".safetensors.index.json",
+												    ".bin",
+												    ".bin.index.json",
+												    ".pt",
+												    ".onnx",
+												    ".onnx_data",
+												    ".md",
+												    ".ckpt"};
+	bool aside = name[0] == '.' || text_has_ending(name, ends, sizeof ends / sizeof *ends) || strstr(name, ".ckpt.");
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		aside |= strcmp(name, names[i]) == 0;
+	return aside;
+}
+
+/* Adds the files in `folder` and the folders in it, whose modules sentence-transformers keeps there. */
+static enum status list_files(const char *folder, const char *within, struct name_list *out)
+{
+	struct name_list names = {0};
+	enum status status;
+	char path[PATH_BYTES], name[PATH_BYTES];
+	TRY_GOTO(path_join(path, folder, within), done);
+	TRY_GOTO(folder_list(path, &names), done);
+	for (int64_t i = 0; i < names.count; i++) {
+		if (is_aside(names.names[i]))
+			continue;
+		if (*within)
+			TRY_GOTO(path_join(name, within, names.names[i]), done);
+		else
+			snprintf(name, sizeof name, "%s", names.names[i]);
+		TRY_GOTO(path_join(path, folder, name), done);
+		if (!file_is_folder(path))
+			TRY_GOTO(name_list_add(out, name), done);
+		else if (!*within)
+			TRY_GOTO(list_files(folder, name, out), done);
+	}
+done:
+	name_list_release(&names);
+	return status;
+}
+
+/* Adds the files of `more` that `list` does not have. */
+static enum status add_missing(const struct name_list *more, struct name_list *list)
+{
+	for (int64_t i = 0; i < more->count; i++) {
+		bool listed = false;
+		for (int64_t k = 0; k < list->count && !listed; k++)
+			listed = strcmp(list->names[k], more->names[i]) == 0;
+		if (!listed)
+			TRY(name_list_add(list, more->names[i]));
+	}
+	return OK;
+}
+
+static enum status compare_bytes(const char *name, const char *left, const char *right, struct compare_differences *settings)
+{
+	struct file_map a, b;
+	TRY(file_map_open(&a, left));
+	enum status status = file_map_open(&b, right);
+	if (status == OK) {
+		if (a.size != b.size || memcmp(a.data, b.data, a.size) != 0) {
+			status = compare_note(name, "its own", "another", settings);
+			if (strcmp(name, "vocab.txt") == 0)
+				log_warning("the models have different vocabularies: equal rows of their word embeddings belong "
+					    "to different tokens");
+		}
+		file_map_close(&b);
+	}
+	file_map_close(&a);
+	return status;
+}
+
+/* Everything in the folder is part of the model: configuration, tokenizer, task, pooling, prompts. A tokenizer may be described
+ * in several files, of which a folder may lack one. */
+static enum status compare_contents(const char *a, const char *b, struct compare_differences *settings)
+{
+	static const char *const spares[] = {"vocab.txt", "tokenizer.json", "special_tokens_map.json", "added_tokens.json"};
+	struct name_list files = {0}, more = {0};
+	char left[PATH_BYTES], right[PATH_BYTES];
+	enum status status;
+	TRY_GOTO(list_files(a, "", &files), done);
+	TRY_GOTO(list_files(b, "", &more), done);
+	TRY_GOTO(add_missing(&more, &files), done);
+	for (int64_t i = 0; i < files.count; i++) {
+		const char *name = files.names[i];
+		bool spare = false;
+		TRY_GOTO(path_join(left, a, name), done);
+		TRY_GOTO(path_join(right, b, name), done);
+		bool in_a = file_exists(left), in_b = file_exists(right);
+		for (size_t k = 0; k < sizeof spares / sizeof *spares; k++)
+			spare |= strcmp(name, spares[k]) == 0;
+		if (in_a && in_b && !text_ends_with(name, ".json"))
+			TRY_GOTO(compare_bytes(name, left, right, settings), done);
+		else if ((in_a && in_b) || strcmp(name, "config.json") == 0 || strcmp(name, "tokenizer_config.json") == 0)
+			TRY_GOTO(compare_json_files(left, right, NULL, settings), done);
+		else if (!spare)
+			TRY_GOTO(compare_note(name, in_a ? "there" : "-", in_b ? "there" : "-", settings), done);
+	}
+done:
+	name_list_release(&files);
+	name_list_release(&more);
+	return status;
 }
 
 static enum status compare_folders(const char *a, const char *b, struct tensor_results *results,
 				   struct compare_differences *settings)
 {
 	char left[PATH_BYTES], right[PATH_BYTES];
-	static const struct {
-		const char *file, *member;
-	} records[] = {{"config.json", NULL}, {"tokenizer_config.json", NULL}, {"training_state.json", "settings"}};
-	for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
-		TRY(path_join(left, a, records[i].file));
-		TRY(path_join(right, b, records[i].file));
-		/* A finished model has no training state, so there is nothing to compare then. */
-		if (!records[i].member || (file_exists(left) && file_exists(right)))
-			TRY(compare_json_files(left, right, records[i].member, settings));
-	}
-	struct buffer vocab_a = {0}, vocab_b = {0};
-	enum status status;
-	TRY_GOTO(path_join(left, a, "vocab.txt"), done);
-	TRY_GOTO(path_join(right, b, "vocab.txt"), done);
-	if (file_exists(left) && file_exists(right)) {
-		TRY_GOTO(file_read(left, (size_t)1 << 30, &vocab_a), done);
-		TRY_GOTO(file_read(right, (size_t)1 << 30, &vocab_b), done);
-		if (vocab_a.size != vocab_b.size || memcmp(vocab_a.data, vocab_b.data, vocab_a.size) != 0) {
-			TRY_GOTO(memory_grow(&settings->items, &settings->capacity, settings->count + 1, sizeof *settings->items,
-					     "differences"),
-				 done);
-			settings->items[settings->count++] =
-				(struct compare_setting){.name = "vocab.txt", .a = "its own", .b = "another"};
-			log_warning(
-				"the models have different vocabularies: equal rows of their word embeddings belong to different "
-				"tokens");
-		}
-	}
-	TRY_GOTO(path_join(left, a, "optimizer.safetensors"), done);
-	TRY_GOTO(path_join(right, b, "optimizer.safetensors"), done);
+	TRY(compare_contents(a, b, settings));
+	/* A finished model has no training state, so there is nothing to compare then. */
+	TRY(path_join(left, a, "training_state.json"));
+	TRY(path_join(right, b, "training_state.json"));
 	if (file_exists(left) && file_exists(right))
-		status = compare_files(results, left, right);
-done:
-	buffer_release(&vocab_a);
-	buffer_release(&vocab_b);
-	return status;
+		TRY(compare_json_files(left, right, "settings", settings));
+	TRY(path_join(left, a, "optimizer.safetensors"));
+	TRY(path_join(right, b, "optimizer.safetensors"));
+	return file_exists(left) && file_exists(right) ? compare_files(results, left, right) : OK;
 }
 
 enum status compare_models(const struct compare_settings *settings, const char *a, const char *b, bool *out_same)

@@ -158,7 +158,7 @@ static enum status blame_line(const struct text_input *inputs, const int64_t *nu
 	int64_t wrong = wrong_text(&what);
 	snprintf(message, sizeof message, "%s", what);
 	if (wrong < 1 || wrong > count)
-		return ERR_DATA;
+		return error_last()->status;
 	enum status status = error_set(ERR_DATA, "line %lld of standard input, '%.60s', %.300s", (long long)numbers[wrong - 1],
 				       inputs[wrong - 1].text, message);
 	error_hint(HOW_TO_ASK);

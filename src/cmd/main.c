@@ -29,16 +29,22 @@ static void mapped_file_failed(int number, siginfo_t *facts, void *context)
 	_exit(ERR_DATA);
 }
 
+/* The first file we open would get the descriptor of a closed standard stream, and be written to. What takes its place can be
+ * neither read nor written, under the name /dev/stdout either, so that answers that nobody gets are an error; only messages may
+ * get lost. */
+static bool fill_closed_streams(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && (fd == 2 ? open("/dev/null", O_WRONLY) : open("/", O_PATH)) < 0)
+			return false;
+	return true;
+}
+
 int main(int argc, char **argv)
 {
-	/* The first file we open would get the descriptor of a closed standard stream, and be written to. */
-	for (int fd = 0; fd <= 2; fd++) {
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) < 0)
-			return ERR_RESOURCE;
-	}
 	struct sigaction action = {.sa_sigaction = mapped_file_failed, .sa_flags = SA_SIGINFO};
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGBUS, &action, NULL);
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit should make write() fail instead */
-	return command_main(argc - 1, argv + 1);
+	return fill_closed_streams() ? command_main(argc - 1, argv + 1) : (int)ERR_RESOURCE;
 }

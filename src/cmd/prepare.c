@@ -145,6 +145,9 @@ static enum status prepare_with(const struct prepare_options *options, const str
 	input.outputs = outputs;
 	input.output_count = options->held_out_fraction > 0 ? OUTPUTS : OUTPUTS / 2;
 	settings.input = &input;
+	TRY(shard_check_own(options->out));
+	if (settings.held_out_prefix)
+		TRY(shard_check_own(held_out));
 	TRY(corpus_open(&corpus, options->corpus.values, options->corpus.count, &input));
 	enum status status = prepare_corpus(corpus, tokenizer, pool, &settings, &report);
 	if (status == OK)

@@ -20,6 +20,9 @@ static const struct option serve_options[] = {
 	 "reports it"},
 	{ROW(api_key_file, ROLE_RUN, "FILE"), .fallback_text = "no key is needed",
 	 .help = "file of API keys, one per line; requests without one of them are refused"},
+	{ROW(allowed_hosts, ROLE_RUN, "NAME..."), .fallback_text = "names of this machine, if no key is needed",
+	 .help = "names under which the service is asked (Host), besides localhost, 127.0.0.1 and [::1]; requests for others are "
+	 "refused"},
 	{ROW(auto_truncate, ROLE_RUN, NULL), .fallback = "true",
 	 .help = "truncate texts that are too long, unless a request says otherwise; false: refuse them"},
 	{ROW(max_seq_length, ROLE_RUN, "N"), .range = "8..65536", .fallback_text = "as each folder says",

@@ -40,36 +40,62 @@ static void value_text(char *out, size_t size, const struct json *value)
 						    : "...");
 }
 
+static bool is_number(const struct json *value)
+{
+	return value->kind == JSON_NUMBER || value->kind == JSON_STRING; /* settings are recorded as texts */
+}
+
+/* Are two members equal? 1e-3 and 0.001 are, and so are the same members in another order. */
 static bool same_value(const struct json *a, const struct json *b)
 {
-	char left[4096], right[4096], *left_end, *right_end;
+	char *left_end, *right_end;
+	int64_t members = 0;
 	if (!a || !b)
 		return a == b;
-	if ((a->kind == JSON_ARRAY || a->kind == JSON_OBJECT) && a->kind == b->kind) {
-		const struct json *x = a->first_child, *y = b->first_child;
+	if (is_number(a) && is_number(b)) {
+		if (strcmp(a->text, b->text) == 0)
+			return true;
+		double x = strtod(a->text, &left_end), y = strtod(b->text, &right_end);
+		return *a->text && *b->text && !*left_end && !*right_end && x == y;
+	}
+	if (a->kind != b->kind)
+		return false;
+	const struct json *x = a->first_child, *y = b->first_child;
+	switch (a->kind) {
+	case JSON_BOOL: return a->boolean == b->boolean;
+	case JSON_ARRAY:
 		for (; x && y; x = x->next, y = y->next)
-			if ((x->key && (!y->key || strcmp(x->key, y->key) != 0)) || !same_value(x, y))
+			if (!same_value(x, y))
 				return false;
 		return x == y;
+	case JSON_OBJECT:
+		for (; x; x = x->next, members++)
+			if (!same_value(x, json_member(b, x->key)))
+				return false;
+		for (; y; y = y->next)
+			members--;
+		return members == 0;
+	default: return true;
 	}
-	value_text(left, sizeof left, a);
-	value_text(right, sizeof right, b);
-	if (strcmp(left, right) == 0)
-		return true;
-	/* 1e-3 and 0.001 are equal. */
-	double x = strtod(left, &left_end), y = strtod(right, &right_end);
-	return *left && *right && !*left_end && !*right_end && x == y;
+}
+
+enum status compare_note(const char *name, const char *a, const char *b, struct compare_differences *out)
+{
+	struct compare_setting setting;
+	snprintf(setting.name, sizeof setting.name, "%s", name);
+	snprintf(setting.a, sizeof setting.a, "%s", a);
+	snprintf(setting.b, sizeof setting.b, "%s", b);
+	TRY(memory_grow(&out->items, &out->capacity, out->count + 1, sizeof setting, "differences"));
+	out->items[out->count++] = setting;
+	return OK;
 }
 
 static enum status add_difference(struct compare_differences *out, const char *name, const struct json *a, const struct json *b)
 {
-	struct compare_setting setting;
-	snprintf(setting.name, sizeof setting.name, "%s", name);
-	value_text(setting.a, sizeof setting.a, a);
-	value_text(setting.b, sizeof setting.b, b);
-	TRY(memory_grow(&out->items, &out->capacity, out->count + 1, sizeof setting, "differences"));
-	out->items[out->count++] = setting;
-	return OK;
+	char left[sizeof out->items->a], right[sizeof out->items->b];
+	value_text(left, sizeof left, a);
+	value_text(right, sizeof right, b);
+	return compare_note(name, left, right, out);
 }
 
 enum status compare_objects(const struct json *a, const struct json *b, struct compare_differences *out)
@@ -96,7 +122,11 @@ enum status compare_json_files(const char *a, const char *b, const char *member,
 	if (file_exists(b))
 		TRY_GOTO(json_read(&right, b, JSON_LIMIT), done);
 	const struct json *x = left.root, *y = right.root;
-	status = compare_objects(member && x ? json_member(x, member) : x, member && y ? json_member(y, member) : y, out);
+	const char *slash = strrchr(a, '/');
+	if (x && y && (x->kind != JSON_OBJECT || y->kind != JSON_OBJECT))
+		status = same_value(x, y) ? OK : compare_note(slash ? slash + 1 : a, "its own", "another", out);
+	else
+		status = compare_objects(member && x ? json_member(x, member) : x, member && y ? json_member(y, member) : y, out);
 done:
 	if (left.root)
 		json_release(&left);

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/owned_files.h"
 #include "base/text.h"
 #include "base/hash.h"
 #include "cmd/command.h"
@@ -21,6 +22,8 @@
 #include "model/model.h"
 #include "text/vocab.h"
 #include "run/run_data.h"
+#include "run/run_folder.h"
+#include "tasks/results.h"
 #include "train/checkpoint.h"
 #include "weights/checkpoint_folder.h"
 #include "weights/finite_values.h"
@@ -315,8 +318,12 @@ static enum status verify_json_lines(const char *path, struct finding *out)
 		struct json_document document;
 		char name[PATH_BYTES + 32];
 		const char *newline = memchr(line, '\n', (size_t)(end - line));
-		if (!newline)
+		if (!newline) {
+			if (*line != '{' || memchr(line, '\0', (size_t)(end - line)))
+				status = error_set(ERR_DATA, "'%s': line %" PRId64 " is not the beginning of a JSON object", path,
+						   number);
 			break;
+		}
 		snprintf(name, sizeof name, "%s:%" PRId64, path, number);
 		status = json_parse(&document, name, line, (size_t)(newline - line));
 		if (status == OK) {
@@ -375,7 +382,8 @@ struct verification {
 	const struct verify_settings *settings;
 	struct json_writer *writer; /* with --json */
 	int64_t sound, damaged;
-	struct error first; /* the first failure */
+	struct error first;      /* the first failure */
+	struct name_list unread; /* with --json: files in runs that were not read */
 };
 
 static void say(struct verification *v, const char *path, const char *kind, const struct finding *found, enum status status)
@@ -403,6 +411,15 @@ static void say(struct verification *v, const char *path, const char *kind, cons
 		printf("%s %s (%s): %s\n", status == ERR_DATA ? "DAMAGED " : "PROBLEM ", TEXT_SHOWN(path), kind, message);
 }
 
+static void conclude(struct verification *v, const char *path, const char *kind, const struct finding *found, enum status status)
+{
+	say(v, path, kind, found, status);
+	if (status == OK)
+		v->sound++;
+	else if (v->damaged++ == 0)
+		v->first = *error_last();
+}
+
 /* Is it verified part by part? That also applies to other folders that hold things of ours, such as one with the exports of
  * several runs. */
 static bool has_parts(enum path_kind kind, const char *path)
@@ -421,11 +438,142 @@ static enum status verify_thing(struct verification *v, const char *path)
 	enum status status = proofs[kind](path, &found);
 	if (status == STOPPED)
 		return status;
-	say(v, path, path_kind_names[kind], &found, status);
-	if (status == OK)
-		v->sound++;
-	else if (v->damaged++ == 0)
-		v->first = *error_last();
+	conclude(v, path, path_kind_names[kind], &found, status);
+	return OK;
+}
+
+/* ---- The files of a run ---- */
+
+static enum status verify_json(const char *path)
+{
+	struct json_document document;
+	TRY(json_read(&document, path, (size_t)1 << 30));
+	json_release(&document);
+	return OK;
+}
+
+/* A text that was written in one piece ends with a line end, and has no NUL. */
+static enum status verify_lines(const char *path)
+{
+	struct file_map map;
+	TRY(file_map_open(&map, path));
+	bool whole = map.size == 0 || (map.data[map.size - 1] == '\n' && !memchr(map.data, '\0', map.size));
+	file_map_close(&map);
+	return whole ? OK
+		     : error_set(ERR_DATA, "'%s': not the text that bertc writes: it has a NUL, or no line end at its end", path);
+}
+
+/* A file that bertc wrote as a whole: by its checksum in the list of the run's files, or else by its form. */
+static enum status verify_run_file(const char *path, const struct owned_file *listed, struct finding *out)
+{
+	int64_t bytes;
+	uint32_t crc;
+	out->bytes = file_size(path);
+	if (listed && listed->crc32c != OWNED_UNKNOWN) {
+		out->proof = "it has the checksum that the run has recorded";
+		TRY(file_checksum(path, &bytes, &crc));
+		if (crc != listed->crc32c)
+			return error_set(ERR_DATA, "'%s': not what bertc wrote: its checksum is another", path);
+		return OK;
+	}
+	out->proof = "its form only: there is no checksum of it";
+	return text_ends_with(path, ".json") ? verify_json(path) : verify_lines(path);
+}
+
+static enum status same_file(const char *a, const char *b, const char *name, bool *same)
+{
+	char left[PATH_BYTES], right[PATH_BYTES];
+	int64_t bytes_a, bytes_b;
+	uint32_t crc_a, crc_b;
+	TRY(path_join(left, a, name));
+	TRY(path_join(right, b, name));
+	*same = true;
+	if (!file_exists(left) || !file_exists(right))
+		return OK;
+	TRY(file_checksum(left, &bytes_a, &crc_a));
+	TRY(file_checksum(right, &bytes_b, &crc_b));
+	*same = bytes_a == bytes_b && crc_a == crc_b;
+	return OK;
+}
+
+static enum status foreign_final(const char *path)
+{
+	enum status status = error_set(ERR_DATA, "'%s': not the model that this run has made", path);
+	error_hint("it came from elsewhere; move it away and run the training command again, which then writes its own");
+	return status;
+}
+
+/* Is the finished model the one that the run has made? Runs of bertc 0.1.0 recorded nothing about it; there it must have the
+ * configuration and vocabulary of the newest checkpoint. */
+static enum status verify_origin(const char *run, const char *path, const struct owned_files *own)
+{
+	const struct owned_file *listed = owned_files_find(own, "final");
+	char other[PATH_BYTES];
+	int64_t bytes;
+	uint32_t crc;
+	bool found, same = true;
+	if (own->exists && !listed)
+		return foreign_final(path);
+	if (listed && listed->crc32c != OWNED_UNKNOWN) {
+		TRY(path_join(other, path, MANIFEST_NAME));
+		TRY(file_checksum(other, &bytes, &crc));
+		return crc == listed->crc32c ? OK : foreign_final(path);
+	}
+	TRY(checkpoint_latest(run, other, &found));
+	if (found)
+		TRY(same_file(path, other, "config.json", &same));
+	if (found && same)
+		TRY(same_file(path, other, "vocab.txt", &same));
+	return same ? OK : foreign_final(path);
+}
+
+static enum status verify_model_of_run(const char *run, const char *path, const struct owned_files *own, struct finding *out)
+{
+	TRY(proofs[path_kind_find(path)](path, out));
+	return verify_origin(run, path, own);
+}
+
+static enum status verify_page(const char *path, struct finding *out)
+{
+	static const char end[] = "</html>";
+	struct file_map map;
+	out->proof = "it has its end; there is no checksum of it";
+	out->bytes = file_size(path);
+	TRY(file_map_open(&map, path));
+	bool whole = !memchr(map.data, '\0', map.size) && memmem(map.data, map.size, end, sizeof end - 1);
+	file_map_close(&map);
+	return whole ? OK : error_set(ERR_DATA, "'%s': not a page that bertc wrote", path);
+}
+
+/* Verifies an entry of a run's folder that no table knows; false: it is not the run's. */
+static bool find_proof(const char *run, const char *name, const char *path, const struct owned_files *own, enum status *status,
+		       struct finding *found)
+{
+	const struct owned_file *listed = owned_files_find(own, name);
+	bool in_data = path_kind_find(run) == PATH_RUN_DATA;
+	if (strcmp(name, "final") == 0 && file_is_folder(path) && proofs[path_kind_find(path)])
+		*status = verify_model_of_run(run, path, own, found);
+	else if (text_ends_with(name, ".html") && (listed || in_data || strcmp(name, "report.html") == 0))
+		*status = verify_page(path, found);
+	else if (strcmp(name, "metrics.jsonl") == 0 || strcmp(name, "samples.jsonl") == 0)
+		*status = verify_json_lines(path, found);
+	else if (in_data && path_kind_find(path) == PATH_JSON)
+		*status = verify_run_file(path, NULL, found);
+	else if (!file_is_folder(path) &&
+		 (results_is_file(name) || strcmp(name, "settings.json") == 0 || strcmp(name, "best.json") == 0 ||
+		  strcmp(name, SWEEP_RECORD) == 0 || (listed && listed->crc32c != OWNED_UNKNOWN)))
+		*status = verify_run_file(path, listed, found);
+	else
+		return false;
+	return true;
+}
+
+/* What is not read must not pass for sound. */
+static enum status say_unread(struct verification *v, const char *path)
+{
+	if (v->settings->json)
+		return name_list_add(&v->unread, path);
+	printf("not read %s: bertc did not write it, or it has no form to verify\n", TEXT_SHOWN(path));
 	return OK;
 }
 
@@ -433,10 +581,18 @@ static enum status verify_thing(struct verification *v, const char *path)
  * encountered. */
 static enum status verify_parts(struct verification *v, const char *folder)
 {
-	struct name_list names;
+	struct name_list names = {0};
+	struct owned_files own;
 	char path[PATH_BYTES];
-	TRY(folder_list(folder, &names));
-	enum status status = OK;
+	enum status status = owned_files_read(&own, folder);
+	enum path_kind whole = path_kind_find(folder);
+	bool of_run = whole == PATH_RUN || whole == PATH_SWEEP || whole == PATH_RUN_DATA || own.exists ||
+		      run_folder_holds_results(folder);
+	if (status != OK) { /* the list itself is damaged */
+		TRY(path_join(path, folder, OWNED_FILES_NAME));
+		conclude(v, path, "list of a run's files", &(struct finding){0}, status);
+	}
+	TRY_GOTO(folder_list(folder, &names), done);
 	for (int64_t i = 0; status == OK && i < names.count; i++) {
 		const char *name = names.names[i], *dot = strrchr(name, '.');
 		TRY_GOTO(path_join(path, folder, name), done);
@@ -445,9 +601,23 @@ static enum status verify_parts(struct verification *v, const char *folder)
 		if (name[0] == '.' || strcmp(name, "best") == 0 || (other_part && path_shard_prefix(path, prefix)))
 			continue;
 		enum path_kind kind = path_kind_find(path);
-		status = kind != PATH_UNKNOWN && has_parts(kind, path) ? verify_parts(v, path) : verify_thing(v, path);
+		struct finding found = {0};
+		bool parts = has_parts(kind, path) && (kind != PATH_UNKNOWN || run_folder_holds_results(path));
+		if (of_run && find_proof(folder, name, path, &own, &status, &found)) {
+			if (status == STOPPED)
+				goto done;
+			conclude(v, path, proofs[kind] ? path_kind_names[kind] : "file of a run", &found, status);
+			status = OK;
+		} else if (parts) {
+			status = verify_parts(v, path);
+		} else if (of_run && !proofs[kind] && !path_is_unfinished(path)) {
+			status = say_unread(v, path);
+		} else {
+			status = verify_thing(v, path);
+		}
 	}
 done:
+	owned_files_release(&own);
 	name_list_release(&names);
 	return status;
 }
@@ -495,6 +665,11 @@ static enum status run_verify(struct options *options)
 		status = has_parts(path_kind_find(path), path) ? verify_parts(&v, path) : verify_thing(&v, path);
 	}
 	json_close(&writer);
+	json_open(&writer, "unread", '[');
+	for (int64_t i = 0; i < v.unread.count; i++)
+		json_put_string(&writer, NULL, v.unread.names[i]);
+	json_close(&writer);
+	name_list_release(&v.unread);
 	json_put_integer(&writer, "sound", v.sound);
 	json_put_integer(&writer, "damaged", v.damaged);
 	json_close(&writer);

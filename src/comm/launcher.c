@@ -93,7 +93,7 @@ static void become_rank(struct launcher *launcher, int32_t rank, pid_t parent)
 	fcntl(launcher->segment.file, F_SETFD, 0);
 	if (rank > 0) {
 		log_path(path, launcher->settings->folder, rank);
-		int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666),
+		int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666),
 		    none = open("/dev/null", O_RDWR | O_CLOEXEC);
 		if (log < 0 || none < 0)
 			return;
@@ -352,7 +352,7 @@ enum status launcher_log(const struct place *place, const char *folder)
 	}
 	if (place->launched)
 		return OK;
-	int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
 	if (log < 0)
 		return error_set_errno(ERR_RESOURCE, "'%s': cannot open", path);
 	dup2(log, STDERR_FILENO);

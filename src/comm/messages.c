@@ -82,7 +82,7 @@ static void escape(char *text, size_t size)
 	char copy[sizeof(((struct error *)0)->message)];
 	BUG_IF(size > sizeof copy);
 	memcpy(copy, text, size);
-	text_escape(text, size, copy, true);
+	text_escape(text, size, copy, false);
 }
 
 static void take_note(struct messages *messages, int32_t from, struct note *note, int64_t now)

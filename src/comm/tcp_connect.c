@@ -233,21 +233,22 @@ static enum status introduce(int socket, struct hello *hello, double deadline)
 	return OK;
 }
 
-static enum status connect_once(const struct addrinfo *one, int *out)
+/* False: errno says why not. */
+static bool connect_once(const struct addrinfo *one, int *out)
 {
 	struct timeval limit = {.tv_sec = CONNECT_SECONDS};
 	int number = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (number < 0)
-		return ERR_PEER;
+		return false;
 	setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit); /* also limits connect() */
 	if (connect(number, one->ai_addr, one->ai_addrlen) == 0) {
 		*out = number;
-		return OK;
+		return true;
 	}
 	int why = errno;
 	close(number);
 	errno = why;
-	return ERR_PEER;
+	return false;
 }
 
 /* Retries until `deadline`, since the other rank may not be listening yet. */
@@ -260,7 +261,7 @@ static enum status connect_to(const struct address *to, int32_t rank, double dea
 	for (;;) {
 		int code = getaddrinfo(to->name, service, &hints, &found), why = 0;
 		for (struct addrinfo *one = code == 0 ? found : NULL; one; one = one->ai_next) {
-			if (connect_once(one, out) == OK) {
+			if (connect_once(one, out)) {
 				freeaddrinfo(found);
 				return OK;
 			}

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/owned_files.h"
 #include "data/shard_format.h"
 
 enum status shard_path(char *out, const char *prefix, const char *suffix)
@@ -231,6 +232,34 @@ void shard_close(struct shard *shard)
 	file_map_close(&shard->bin);
 	file_map_close(&shard->idx);
 	memset(shard, 0, sizeof *shard);
+}
+
+enum status shard_check_own(const char *prefix)
+{
+	static const char *const suffixes[] = {".bin", ".idx"};
+	char path[PATH_BYTES], folder[PATH_BYTES];
+	struct json_document document;
+	const char *format = "";
+	TRY(shard_path(path, prefix, ".json"));
+	if (file_exists(path)) {
+		bool read = json_read(&document, path, DESCRIPTION_BYTES_MAX) == OK;
+		bool own = read && json_get_string(document.root, path, "format", &format) == OK &&
+			   strcmp(format, DESCRIPTION_FORMAT) == 0;
+		if (read)
+			json_release(&document);
+		if (own)
+			return OK;
+		enum status status = error_set(ERR_USAGE, "'%s' exists and was not made by bertc", path);
+		error_hint("choose another --out; the shards' description has that name");
+		return status;
+	}
+	const char *slash = strrchr(prefix, '/');
+	snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - prefix + 1) : 1, slash ? prefix : ".");
+	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+		TRY(shard_path(path, slash ? slash + 1 : prefix, suffixes[i]));
+		TRY(owned_files_check(folder, path, "bertc's own shards have a description beside them, PREFIX.json"));
+	}
+	return OK;
 }
 
 bool shard_exists(const char *prefix)

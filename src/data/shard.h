@@ -25,6 +25,10 @@ struct shard_description {
 	char text_form[32];
 };
 
+/* ERR_USAGE if files that are not shards of bertc's have the names that a writer of this prefix would give: Megatron's PREFIX.bin
+ * and PREFIX.idx, or somebody's PREFIX.json. */
+MUST_USE enum status shard_check_own(const char *prefix);
+
 /* Writing: ids go to PREFIX.bin.part as they come, lengths and document ends to two more part files, so memory use does not
  * grow with the shard. Commit builds the index from these and moves .bin, .idx and .json into place in this order; an older
  * .json is removed first, so a .json always belongs to the files beside it. Creates the folder of `prefix`. Only one

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/owned_files.h"
 #include "data/shard.h"
 #include "data/shard_format.h"
 
@@ -368,12 +369,21 @@ enum status shard_remove(const char *prefix)
 static enum status commit_files(struct shard_writer *writer, const char *json_path, const struct buffer *description)
 {
 	struct file_writer *bin = writer->bin, *idx = writer->idx;
+	char paths[2][PATH_BYTES];
+	/* A kill from here on leaves files without a description; the list says that they are ours. */
+	TRY(shard_path(paths[0], writer->prefix, ".bin"));
+	TRY(shard_path(paths[1], writer->prefix, ".idx"));
+	for (int i = 0; i < 2; i++)
+		TRY(owned_file_claim(paths[i]));
 	TRY(remove_file(json_path));
 	writer->bin = NULL;
 	TRY(file_writer_commit(bin));
 	writer->idx = NULL;
 	TRY(file_writer_commit(idx));
-	return file_write(json_path, description->data, description->size);
+	TRY(file_write(json_path, description->data, description->size));
+	for (int i = 0; i < 2; i++)
+		TRY(owned_file_forget(paths[i]));
+	return OK;
 }
 
 enum status shard_writer_commit(struct shard_writer *writer, struct shard_description *description)

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/owned_files.h"
 #include "formats/protobuf.h"
 
 /* Event.wall_time and Event.step, which every record has (a step of 0 is omitted, as protocol buffers do with defaults). */
@@ -132,6 +133,7 @@ enum status event_file_open(struct event_file **out, const char *folder, int64_t
 	file->fd = file_operations.open(file->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
 	if (file->fd < 0)
 		TRY_GOTO(error_set_errno(ERR_RESOURCE, "'%s': cannot create", file->path), fail);
+	TRY_GOTO(owned_files_add(folder, strrchr(file->path, '/') + 1, OWNED_UNKNOWN), fail);
 	event_encode_version(&file->pending, wall_clock());
 	event_encode_start(&file->pending, wall_clock(), first_step);
 	TRY_GOTO(event_file_flush(file), fail);

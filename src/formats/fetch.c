@@ -288,7 +288,7 @@ static enum status body_begins(struct transfer *t)
 			t->range_first == part->size && (part->total < 0 || t->range_total < 0 || t->range_total == part->total);
 		if (!same || is_of_another(t)) {
 			t->mismatch = true;
-			return ERR_DATA;
+			return error_set(ERR_DATA, "'%s': the server sent another part", part->path);
 		}
 		if (part->total < 0)
 			part->total = t->range_total;
@@ -490,7 +490,7 @@ static enum status attempt(const struct curl_library *library, const struct fetc
 	if (t.disk != OK && !t.mismatch)
 		status = t.disk;
 	else if (stop_requested())
-		status = error_set(STOPPED, "stopped by %s", stop_reason());
+		status = stop_error();
 	else if (code == CURLE_OK && !t.begun) { /* an empty body never reached on_body */
 		t.disk = status = body_begins(&t);
 		if (t.mismatch)
@@ -547,8 +547,7 @@ static enum status pause_for(double seconds)
 {
 	double until = clock_seconds() + seconds;
 	while (clock_seconds() < until) {
-		if (stop_requested())
-			return error_set(STOPPED, "stopped by %s", stop_reason());
+		TRY(stop_check());
 		clock_pause(0.02);
 	}
 	return OK;

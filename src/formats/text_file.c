@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "formats/line_ends.h"
 #include "formats/stream.h"
@@ -12,12 +13,20 @@
 
 static enum status read_all(struct stream *stream, int64_t limit, struct buffer *out)
 {
-	char size[FORMAT_BYTES];
+	char size[FORMAT_BYTES], left[FORMAT_BYTES];
 	for (;;) {
 		size_t count;
 		char *room = buffer_room(out, READ_BYTES);
-		if (!room)
-			return buffer_status(out);
+		if (!room) {
+			enum status status =
+				error_set(ERR_RESOURCE, "'%s': not enough memory to read it whole: %s so far, %s available",
+					  stream_path(stream), format_size(size, (double)out->size),
+					  format_size(left, (double)memory_available()));
+			error_hint(
+				"is it a device, or an archive that unpacks to far more than it should? otherwise give a part of "
+				"it");
+			return status;
+		}
 		TRY(stream_read(stream, room, READ_BYTES, &count));
 		if (count == 0)
 			return OK;

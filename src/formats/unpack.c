@@ -110,8 +110,7 @@ static enum status write_zeros(struct file_writer *writer, int64_t count)
 {
 	static const char zeros[1 << 16];
 	for (; count > 0; count -= (int64_t)sizeof zeros) {
-		if (stop_requested())
-			return error_set(STOPPED, "stopped by %s", stop_reason());
+		TRY(stop_check());
 		TRY(file_writer_write(writer, zeros, count < (int64_t)sizeof zeros ? (size_t)count : sizeof zeros));
 	}
 	return OK;

@@ -83,8 +83,8 @@ static enum status compute_batch(struct work *work, const struct batch *host)
 /* Agrees among the ranks on whether one has failed or was asked to stop. */
 static enum status agree(const struct output_pass *pass, enum status own)
 {
-	if (own == OK && stop_requested())
-		own = STOPPED;
+	if (own == OK)
+		own = stop_check();
 	return ranks_of(pass) > 1 ? comm_agree_status(pass->comm, own) : own;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/owned_files.h"
 #include "report/page.h"
 
 /* Weight of the newest step in the bar's running means. */
@@ -157,6 +158,15 @@ static void replay(struct report *report, const struct report_progress *state)
 		diagnosis_phase(&report->diagnosis, whole(last));
 }
 
+/* The files that grow with the run. */
+static enum status list_files(const struct report *report)
+{
+	static const char *const names[] = {"metrics.jsonl", "samples.jsonl", "report.html"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		TRY(owned_files_add(report->folder, names[i], OWNED_UNKNOWN));
+	return OK;
+}
+
 enum status report_start(struct report *report, const struct report_progress *state)
 {
 	if (report->silent)
@@ -168,6 +178,8 @@ enum status report_start(struct report *report, const struct report_progress *st
 	diagnosis_start(&report->diagnosis,
 			&(struct diagnosis_facts){.task = &report->task, .epoch_tokens = report->facts.epoch_tokens});
 	replay(report, state);
+	if (report->folder)
+		TRY(list_files(report));
 	if (report->folder && event_file_open(&report->events, report->folder, state->step + 1) != OK)
 		side_failure("TensorBoard events");
 	report->start = *state;

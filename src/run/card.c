@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "weights/checkpoint_folder.h"
 #include "weights/manifest.h"
 
 /* The last evaluation on the set by which the run is judged. */
@@ -60,7 +61,8 @@ enum status run_write_card(const struct run *run, int64_t step, const struct car
 	};
 	model_card_put(&text, &card);
 	TRY_GOTO(buffer_status(&text), done);
-	status = manifest_put_file(folder, MODEL_CARD_FILE, text.data, text.size);
+	TRY_GOTO(manifest_put_file(folder, MODEL_CARD_FILE, text.data, text.size), done);
+	status = checkpoint_folder_list_final(run->folder.path, folder);
 done:
 	json_release(&settings);
 	buffer_release(&text);

@@ -14,6 +14,7 @@
 #include "data/unknown.h"
 #include "infer/outputs.h"
 #include "run/card.h"
+#include "run/run_results.h"
 #include "tasks/record.h"
 #include "tasks/results.h"
 #include "base/set_list.h"
@@ -454,6 +455,7 @@ enum status labeled_run_prepare(struct labeled_run *labeled, const struct labele
 	TRY(ranks_agree(run->machine->comm, read_model(labeled)));
 	TRY(ranks_agree(run->machine->comm, find_task(labeled)));
 	TRY(ranks_agree(run->machine->comm, read_files(labeled)));
+	TRY(run_results_check(run, labeled->test, labeled->test_count));
 	warn_of_small_sets(labeled);
 	TRY(compare_rows(labeled));
 	TRY(make_head(labeled));
@@ -832,8 +834,9 @@ enum status labeled_run_finish(struct labeled_run *labeled)
 	bool first = is_first_rank(run->machine->comm);
 	enum status status;
 	settings.preview = NULL;
+	TRY(run_results_clear(run, labeled->dev_count > 0, labeled->test, labeled->test_count));
 	TRY(ranks_agree(run->machine->comm, take_best(labeled, &step)));
-	TRY(tune(labeled, &settings, step));
+	TRY_GOTO(tune(labeled, &settings, step), done);
 	TRY_GOTO(memory_new(&scores, labeled->dev_count + 1, sizeof *scores, "measures"), done);
 	TRY_GOTO(memory_new(&sets, labeled->dev_count + 1, sizeof *sets, "measures"), done);
 	for (int64_t i = 0; i < labeled->dev_count; i++) {
@@ -854,9 +857,7 @@ enum status labeled_run_finish(struct labeled_run *labeled)
 	if (labeled->dev_count > 0)
 		labeled->result = (struct labeled_result){
 			.step = step, .set = selected, .score = measures_get(&scores[deciding].measures, labeled->task.decides)};
-	status = OK;
-	if (first && labeled->dev_count > 0)
-		status = results_write_evaluation(run->folder.path, &facts);
+	status = first && labeled->dev_count > 0 ? results_write_evaluation(run->folder.path, &facts) : OK;
 	if (first && status == OK)
 		status = write_card(labeled, sets, step);
 	TRY_GOTO(ranks_agree(run->machine->comm, status), done);
@@ -869,7 +870,7 @@ done:
 		class_scores_release(&scores[i].classes);
 	free(scores);
 	free(sets);
-	return status;
+	return run_results_stopped(status);
 }
 
 void labeled_run_release(struct labeled_run *labeled)

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/owned_files.h"
 #include "model/forms.h"
 #include "base/stop.h"
 #include "run/budget.h"
@@ -201,7 +202,7 @@ static enum status show_plan(const struct run *run, const struct memory_plan *pl
 	if (run->phase_count > 1)
 		show_phases(run, &text);
 	TRY_GOTO(buffer_status(&text), done);
-	log_note("%s", buffer_string(&text));
+	log_note("%s\n", buffer_string(&text));
 	log_note("device: %s", run->machine->backend->description);
 done:
 	buffer_release(&text);
@@ -337,7 +338,7 @@ static enum status write_settings(struct run *run)
 		return OK;
 	TRY(path_join(path, run->folder.path, "settings.json"));
 	run->wrote_settings |= !file_exists(path);
-	return file_write(path, run->record_text.data, run->record_text.size);
+	return owned_file_write(path, run->record_text.data, run->record_text.size);
 }
 
 /* Logs where the run resumes, and whether it continues bit for bit. */
@@ -613,8 +614,12 @@ static enum status start_training(struct run *run)
 static enum status stopped(const struct run *run)
 {
 	const char *reason = stop_reason();
-	enum status status = error_set(STOPPED, "stopped at step %" PRId64 " of %" PRId64 "%s%s, saved", run->training.state.step,
-				       run->training.report.total_steps, reason ? " by " : "", reason ? reason : "");
+	int64_t total = run->training.report.total_steps; /* 0: stopped before the phase was opened */
+	char steps[48] = "";
+	if (total > 0)
+		snprintf(steps, sizeof steps, " of %" PRId64, total);
+	enum status status = error_set(STOPPED, "stopped at step %" PRId64 "%s%s%s, saved", run->training.state.step, steps,
+				       reason ? " by " : "", reason ? reason : "");
 	error_hint("run the same command again to resume");
 	return status;
 }

@@ -1,6 +1,7 @@
 /* Locks a run's folder, removes an earlier run on request, and finds the checkpoint to resume from. */
 #include "run/run_folder.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/owned_files.h"
 #include "comm/launcher.h"
 #include "formats/event_file.h"
 #include "run/data_folder.h"
@@ -121,14 +123,59 @@ static enum status holds_run(const char *out, bool *holds)
 	return *holds ? OK : has_checkpoint(out, holds);
 }
 
+static bool holds_only(const char *folder, const char *name)
+{
+	struct name_list names = {0};
+	bool only = folder_list(folder, &names) == OK && names.count == 1 && strcmp(names.names[0], name) == 0;
+	name_list_release(&names);
+	return only;
+}
+
+static bool holds_nothing(const char *path)
+{
+	struct name_list names = {0};
+	bool nothing = file_is_folder(path) && folder_list(path, &names) == OK && names.count == 0;
+	name_list_release(&names);
+	return nothing;
+}
+
 bool run_folder_holds_results(const char *path)
 {
 	struct name_list names = {0};
 	bool only = file_is_folder(path) && folder_list(path, &names) == OK && names.count > 0;
 	for (int64_t i = 0; only && i < names.count; i++)
-		only = results_is_file(names.names[i]);
+		only = results_is_file(names.names[i]) || strcmp(names.names[i], OWNED_FILES_NAME) == 0;
 	name_list_release(&names);
 	return only;
+}
+
+enum status run_folder_check_results(const char *path)
+{
+	struct name_list names = {0};
+	enum status status = file_is_folder(path) ? folder_list(path, &names) : OK;
+	for (int64_t i = 0; status == OK && i < names.count; i++)
+		if (results_is_file(names.names[i]))
+			status = owned_files_check(path, names.names[i], "a run keeps its results under that name");
+	name_list_release(&names);
+	return status;
+}
+
+/* Removes the results that are listed as ours; the list, too, if nothing else is in the folder. */
+static enum status remove_own_results(const char *folder, bool *out_only)
+{
+	struct owned_files own;
+	char path[PATH_BYTES];
+	enum status status;
+	TRY_GOTO(owned_files_read(&own, folder), done);
+	for (int64_t i = 0; i < own.count; i++) {
+		TRY_GOTO(path_join(path, folder, own.files[i].name), done);
+		if (results_is_file(own.files[i].name))
+			TRY_GOTO(owned_file_remove(path), done);
+	}
+	*out_only = holds_nothing(folder);
+done:
+	owned_files_release(&own);
+	return status;
 }
 
 enum status run_folder_remove_results(const char *path)
@@ -136,19 +183,87 @@ enum status run_folder_remove_results(const char *path)
 	struct name_list names = {0};
 	enum status status;
 	char entry[PATH_BYTES];
+	bool only = false;
 	TRY_GOTO(folder_list(path, &names), done);
 	for (int64_t i = 0; i < names.count; i++) {
 		TRY_GOTO(path_join(entry, path, names.names[i]), done);
-		if (run_folder_holds_results(entry))
+		if (!run_folder_holds_results(entry))
+			continue;
+		TRY_GOTO(remove_own_results(entry, &only), done);
+		if (only)
 			TRY_GOTO(folder_remove(entry), done);
-		else if (results_is_file(names.names[i]) && file_operations.unlink(entry) != 0) {
-			status = error_set_errno(ERR_RESOURCE, "'%s': cannot remove", entry);
-			goto done;
-		}
+	}
+	status = remove_own_results(path, &only);
+done:
+	name_list_release(&names);
+	return status;
+}
+
+/* What a run writes into its folder, apart from checkpoints and results. */
+static const char *const run_files[] = {"final",         "best.json",     "metrics.jsonl", "report.html",
+					"samples.jsonl", "settings.json", SWEEP_RECORD};
+#define RUN_FILES (sizeof run_files / sizeof *run_files)
+
+static bool is_run_file(const char *name)
+{
+	bool is = results_is_file(name) || strncmp(name, EVENT_FILE_START, strlen(EVENT_FILE_START)) == 0;
+	for (size_t i = 0; i < RUN_FILES; i++)
+		is |= strcmp(name, run_files[i]) == 0;
+	return is;
+}
+
+/* The folder holds a run of a version that kept no list: what has a name of a run counts as the run's. */
+static enum status is_unlisted_run(const char *out, bool *is)
+{
+	struct owned_files own;
+	enum status status = owned_files_read(&own, out);
+	bool listed = own.exists;
+	owned_files_release(&own);
+	*is = false;
+	TRY(status);
+	return listed || !file_is_folder(out) ? OK : holds_run(out, is);
+}
+
+static enum status list_unlisted(const char *folder)
+{
+	struct name_list names = {0};
+	enum status status;
+	char path[PATH_BYTES];
+	TRY_GOTO(folder_list(folder, &names), done);
+	for (int64_t i = 0; i < names.count; i++) {
+		TRY_GOTO(path_join(path, folder, names.names[i]), done);
+		if (is_run_file(names.names[i]))
+			TRY_GOTO(owned_files_add(folder, names.names[i], OWNED_UNKNOWN), done);
+		else if (run_folder_holds_results(path))
+			TRY_GOTO(list_unlisted(path), done);
 	}
 done:
 	name_list_release(&names);
 	return status;
+}
+
+static enum status remove_earlier_run(const char *out);
+
+/* What a person has put beside the files of the run stays. */
+static enum status remove_run_of_sweep(const char *folder)
+{
+	static const char *const rest[] = {".lock", "logs"};
+	char path[PATH_BYTES];
+	bool unlisted;
+	TRY(is_unlisted_run(folder, &unlisted));
+	if (unlisted)
+		TRY(list_unlisted(folder));
+	TRY(remove_earlier_run(folder));
+	for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) {
+		TRY(path_join(path, folder, rest[i]));
+		if (file_is_folder(path))
+			TRY(folder_remove(path));
+		else
+			TRY(owned_file_remove(path));
+	}
+	if (rmdir(folder) != 0)
+		log_note("'%s' holds more than the run that was in it; that stays", folder);
+	return OK;
 }
 
 /* Removes the runs listed in a sweep's record, and the record. */
@@ -172,7 +287,7 @@ static enum status remove_sweep(const char *out)
 				continue;
 			TRY_GOTO(path_join(folder, out, name), done);
 			if (file_is_folder(folder))
-				TRY_GOTO(folder_remove(folder), done);
+				TRY_GOTO(remove_run_of_sweep(folder), done);
 		}
 	status = file_operations.unlink(path) == 0 ? OK : error_set_errno(ERR_RESOURCE, "'%s': cannot remove", path);
 done:
@@ -188,39 +303,33 @@ static enum status remove_earlier_run(const char *out)
 	TRY(holds_run(out, &holds));
 	if (!holds)
 		return OK;
-	static const char *const names[] = {"data",          "final",         "metrics.jsonl", "report.html",
-					    "samples.jsonl", "settings.json", "best",          "best.json"};
 	struct name_list entries = {0};
+	struct owned_files own = {0};
 	char mark[PATH_BYTES];
 	enum status status;
 	TRY(path_join(mark, out, RUN_FOLDER_MARK));
 	bool has_data = file_exists(mark); /* otherwise a folder called data is the user's */
 	TRY(remove_sweep(out));
 	TRY(run_folder_remove_results(out));
+	TRY_GOTO(owned_files_read(&own, out), done);
 	TRY_GOTO(folder_list(out, &entries), done);
 	for (int64_t i = 0; i < entries.count; i++) {
 		const char *name = entries.names[i];
-		bool ours =
-			strncmp(name, "checkpoint-", 11) == 0 && name[11] && strspn(name + 11, "0123456789") == strlen(name + 11);
-		ours |= strncmp(name, EVENT_FILE_START, strlen(EVENT_FILE_START)) == 0;
-		for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-			ours |= strcmp(name, names[k]) == 0;
 		char path[PATH_BYTES];
 		TRY_GOTO(path_join(path, out, name), done);
-		if (!ours || (strcmp(name, "data") == 0 && !has_data))
-			continue;
 		struct stat facts;
 		bool is_link = lstat(path, &facts) == 0 && S_ISLNK(facts.st_mode);
-		if (strcmp(name, "best") == 0 && !is_link)
-			continue;
-		if (!is_link && file_is_folder(path))
+		if (checkpoint_path_step(name) >= 0)
+			TRY_GOTO(checkpoint_folder_discard(out, name), done);
+		else if (strcmp(name, "data") == 0 ? has_data && !is_link : owned_files_find(&own, name) && file_is_folder(path))
 			TRY_GOTO(folder_remove(path), done);
-		else if (file_operations.unlink(path) != 0) {
-			status = error_set_errno(ERR_RESOURCE, "'%s': cannot remove", path);
-			goto done;
-		}
+		else if (strcmp(name, "best") == 0 ? is_link : owned_files_find(&own, name) != NULL)
+			TRY_GOTO(owned_file_remove(path), done);
 	}
+	TRY_GOTO(path_join(mark, out, OWNED_FILES_NAME), done);
+	status = owned_file_remove(mark);
 done:
+	owned_files_release(&own);
 	name_list_release(&entries);
 	return status;
 }
@@ -458,69 +567,87 @@ static enum status check_no_model(const char *out)
 	return status;
 }
 
-/* Did a run make this, so that a run may replace it? The finished model and checkpoints have a manifest, `best` is a link to a
- * checkpoint, and an empty folder is nobody's loss. */
-static bool is_own(const char *path)
+/* `best` is a link to a checkpoint. */
+static bool is_own_best(const char *path)
 {
-	char manifest[PATH_BYTES], target[PATH_BYTES];
-	struct stat facts;
-	struct name_list names = {0};
-	if (lstat(path, &facts) != 0)
-		return true;
-	ssize_t length = S_ISLNK(facts.st_mode) ? readlink(path, target, sizeof target - 1) : -1;
-	if (length >= 0) {
-		target[length] = '\0';
-		if (checkpoint_path_step(target) >= 0)
-			return true;
-	}
-	if (path_join(manifest, path, MANIFEST_NAME) != OK || file_exists(manifest))
-		return true;
-	bool empty = S_ISDIR(facts.st_mode) && folder_list(path, &names) == OK && names.count == 0;
-	name_list_release(&names);
-	return empty;
+	char target[PATH_BYTES];
+	ssize_t length = readlink(path, target, sizeof target - 1);
+	if (length < 0)
+		return errno == ENOENT || holds_nothing(path);
+	target[length] = '\0';
+	return checkpoint_path_step(target) >= 0;
 }
 
-/* A run replaces what has these names. What a person keeps there must be noticed before anything is trained or cleared. */
-static enum status check_names(const char *out)
+/* A run replaces what has its names. What a person keeps there must be noticed before anything is trained or cleared. */
+static enum status check_names(const struct run_folder_settings *settings, bool unlisted)
 {
-	static const char *const names[][2] = {{"final", "the finished model"}, {"best", "a link to the best checkpoint"}};
+	static const char *const advice[RUN_FILES] = {"a run keeps the finished model under that name"};
+	const char *out = settings->given->out;
 	char path[PATH_BYTES];
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-		TRY(path_join(path, out, names[i][0]));
-		if (is_own(path))
-			continue;
+	struct name_list names = {0};
+	struct stat facts;
+	TRY(path_join(path, out, "best"));
+	if (!is_own_best(path)) {
 		enum status status = error_set(ERR_USAGE, "'%s' exists and was not made by bertc", path);
-		error_hint("choose another --out, or move it elsewhere; a run keeps %s under that name", names[i][1]);
+		error_hint(
+			"choose another --out, or move it elsewhere; a run keeps a link to the best checkpoint under that name");
 		return status;
 	}
-	return OK;
+	for (size_t i = 0; i < RUN_FILES; i++) {
+		TRY(path_join(path, out, run_files[i]));
+		bool is_link = lstat(path, &facts) == 0 && S_ISLNK(facts.st_mode);
+		/* Reports are replaced with a warning; settings and records of another program are noticed when they are read. */
+		bool noticed = strncmp(run_files[i], "final", 5) != 0 && strcmp(run_files[i], "best.json") != 0;
+		if ((unlisted || noticed) && !is_link)
+			continue;
+		if (holds_nothing(path))
+			continue;
+		TRY(owned_files_check(out, run_files[i], advice[i] ? advice[i] : ""));
+	}
+	if (unlisted || !file_is_folder(out))
+		return OK;
+	if (settings->has_task)
+		TRY(run_folder_check_results(out));
+	enum status status = folder_list(out, &names);
+	for (int64_t i = 0; status == OK && i < names.count; i++)
+		if (checkpoint_path_step(names.names[i]) >= 0)
+			status = checkpoint_folder_check_own(out, names.names[i]);
+	name_list_release(&names);
+	return status;
 }
 
 /* Somebody's report of that name is replaced, but not without a word. */
 static enum status warn_of_names(const struct run_folder_settings *settings)
 {
 	static const char *const names[] = {"report.html", "metrics.jsonl", "samples.jsonl"};
+	struct owned_files own;
 	char path[PATH_BYTES];
-	bool holds;
-	TRY(holds_run(settings->given->out, &holds));
-	for (size_t i = 0; !holds && !settings->given->plan && i < sizeof names / sizeof *names; i++) {
-		TRY(path_join(path, settings->given->out, names[i]));
-		if (file_exists(path))
+	enum status status;
+	TRY_GOTO(owned_files_read(&own, settings->given->out), done);
+	for (size_t i = 0; !settings->given->plan && i < sizeof names / sizeof *names; i++) {
+		TRY_GOTO(path_join(path, settings->given->out, names[i]), done);
+		if (file_exists(path) && !owned_files_find(&own, names[i]))
 			log_warning("'%s' does not belong to a run in this folder, and will be replaced", path);
 	}
-	return OK;
+done:
+	owned_files_release(&own);
+	return status;
 }
 
 enum status run_folder_take(struct run_folder *folder, const struct run_folder_settings *settings, const struct machine *machine)
 {
+	bool unlisted;
 	TRY(name_folder(folder, settings));
 	TRY(check_no_model(settings->given->out));
-	TRY(check_names(settings->given->out));
+	TRY(is_unlisted_run(settings->given->out, &unlisted));
+	TRY(check_names(settings, unlisted));
 	if (machine->place.launched && !settings->in_sweep)
 		TRY(folder_make(settings->given->out));
 	else
 		TRY(take_folder(folder));
 	folder->lock_taken = folder_lock_stamp(settings->given->out, folder->lock);
+	if (unlisted && !settings->given->plan)
+		TRY(list_unlisted(settings->given->out));
 	if (!settings->in_sweep)
 		TRY(launcher_log(&machine->place, settings->given->out));
 	if (settings->given->fresh && machine->place.restarts == 0) {
@@ -568,14 +695,6 @@ enum status run_folder_open(struct run_folder *folder, struct run_start *start, 
 	/* Only the first rank clears and cleans the folder. */
 	TRY(ranks_agree(comm, is_first_rank(comm) ? prepare_folder(folder, start, settings, machine) : OK));
 	return ranks_count(comm) > 1 ? ranks_agree(comm, share_start(start, settings, machine)) : OK;
-}
-
-static bool holds_only(const char *folder, const char *name)
-{
-	struct name_list names = {0};
-	bool only = folder_list(folder, &names) == OK && names.count == 1 && strcmp(names.names[0], name) == 0;
-	name_list_release(&names);
-	return only;
 }
 
 void run_folder_leave(const struct run_folder *folder)

@@ -54,6 +54,8 @@ MUST_USE enum status run_folder_open(struct run_folder *folder, struct run_start
  * ERR_STATE if a run is asked for in the folder of a sweep, or the other way round. First rank only. */
 MUST_USE enum status run_folder_take(struct run_folder *folder, const struct run_folder_settings *settings,
 				     const struct machine *machine);
+/* ERR_USAGE if the folder, which may be missing, holds a file with the name of a task's result that bertc did not write. */
+MUST_USE enum status run_folder_check_results(const char *path);
 /* Removes the results of tasks: files, and folders that contain nothing else. */
 MUST_USE enum status run_folder_remove_results(const char *path);
 /* Does this folder hold results of tasks and nothing else? */

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/owned_files.h"
 #include "run/run_folder.h"
 #include "tasks/results.h"
 #include "weights/checkpoint_folder.h"
@@ -422,13 +423,13 @@ enum status sweep_save(const struct sweep *sweep, const char *options)
 	TRY_GOTO(view_make(&view, sweep), done);
 	TRY_GOTO(put_record(sweep, &view, options, &text), done);
 	TRY_GOTO(path_join(path, sweep->folder, SWEEP_RECORD), done);
-	TRY_GOTO(file_write(path, text.data, text.size), done);
+	TRY_GOTO(owned_file_write(path, text.data, text.size), done);
 	buffer_clear(&text);
 	snprintf(title, sizeof title, "Sweep in %.200s", sweep->folder);
 	report_sweep_page(&view.sweep, title, &text);
 	TRY_GOTO(buffer_status(&text), done);
 	TRY_GOTO(path_join(path, sweep->folder, "report.html"), done);
-	status = file_write(path, text.data, text.size);
+	status = owned_file_write(path, text.data, text.size);
 done:
 	buffer_release(&text);
 	view_release(&view);
@@ -564,7 +565,7 @@ enum status sweep_run_folder(const struct sweep *sweep, int64_t run, char out[PA
 
 enum status sweep_prune(const struct sweep *sweep, int64_t run)
 {
-	char folder[PATH_BYTES], path[PATH_BYTES];
+	char folder[PATH_BYTES];
 	int64_t *steps = NULL, count = 0;
 	enum status status;
 	TRY(sweep_run_folder(sweep, run, folder));
@@ -575,8 +576,7 @@ enum status sweep_prune(const struct sweep *sweep, int64_t run)
 	for (int64_t i = 0; i < count && status == OK; i++) {
 		char name[64];
 		checkpoint_name(name, steps[i]);
-		TRY_GOTO(path_join(path, folder, name), done);
-		status = folder_remove(path);
+		status = checkpoint_folder_discard(folder, name);
 	}
 done:
 	free(steps);
@@ -605,6 +605,7 @@ done:
 static enum status copy_results(const char *from, const char *to)
 {
 	struct name_list names = {0};
+	struct buffer text = {0};
 	enum status status;
 	char source[PATH_BYTES], target[PATH_BYTES];
 	TRY_GOTO(folder_list(from, &names), done);
@@ -612,10 +613,14 @@ static enum status copy_results(const char *from, const char *to)
 		const char *name = names.names[i];
 		TRY_GOTO(path_join(source, from, name), done);
 		TRY_GOTO(path_join(target, to, name), done);
-		if (!file_is_folder(source) && results_is_file(name))
-			TRY_GOTO(file_copy(source, target), done);
+		if (file_is_folder(source) || !results_is_file(name))
+			continue;
+		TRY_GOTO(owned_files_check(to, name, ""), done);
+		TRY_GOTO(file_read(source, SIZE_MAX, &text), done);
+		TRY_GOTO(owned_file_write(target, text.data, text.size), done);
 	}
 done:
+	buffer_release(&text);
 	name_list_release(&names);
 	return status;
 }

@@ -27,6 +27,8 @@ static const struct fault_row {
 } faults[] = {
 	[FAULT_NONE] = {{200, 200}, "", NULL, ""},
 	[FAULT_SYNTAX] = {{400, 400}, "invalid_request_error", NULL, "Validation"},
+	[FAULT_HEADERS] = {{400, 400}, "invalid_request_error", NULL, "Validation"},
+	[FAULT_HOST] = {{403, 403}, "invalid_request_error", "unknown_host", "Forbidden"},
 	[FAULT_FIELD] = {{400, 422}, "invalid_request_error", NULL, "Validation"},
 	[FAULT_EMPTY] = {{400, 400}, "invalid_request_error", NULL, "Empty"},
 	[FAULT_INPUT] = {{422, 422}, "invalid_request_error", NULL, "Validation"},

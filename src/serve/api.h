@@ -19,6 +19,8 @@ enum api_style { API_OPENAI, API_TEI };
 enum api_fault {
 	FAULT_NONE,
 	FAULT_SYNTAX,     /* not JSON */
+	FAULT_HEADERS,    /* of the request: where it ends is in doubt */
+	FAULT_HOST,       /* a name under which the service is not asked */
 	FAULT_FIELD,      /* unknown, missing, of the wrong type, out of range */
 	FAULT_EMPTY,      /* a text or a list of texts is empty */
 	FAULT_INPUT,      /* too many texts, too many tokens, characters that cannot be used */

@@ -1,6 +1,7 @@
 /* Wraps libmicrohttpd: connections with deadlines, requests within limits, and answers that may come later. */
 #include "serve/http.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <microhttpd.h>
 #include <netdb.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -30,7 +32,8 @@
 
 struct http_connection {
 	int descriptor;
-	double deadline; /* when it will be closed; 0: never, as its request is being answered */
+	double deadline;   /* when it will be closed; 0: never, as its request is being answered */
+	atomic_bool begun; /* the headers of a request have arrived, and its answer has not been sent */
 	char client[INET6_ADDRSTRLEN];
 	struct http_connection *previous, *next;
 };
@@ -169,6 +172,65 @@ static const char *header(struct MHD_Connection *connection, const char *name)
 	return value ? value : "";
 }
 
+/* A token of RFC 9110, as names of headers are. */
+static bool is_token(const char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (!(isalnum((unsigned char)text[i]) || (text[i] && strchr("!#$%&'*+-.^_`|~", text[i]))))
+			return false;
+	return size > 0;
+}
+
+struct framing {
+	int lengths, codings, hosts;
+	bool chunked;
+	const char *wrong;
+};
+
+static bool is_named(const char *name, size_t size, const char *wanted)
+{
+	return size == strlen(wanted) && strncasecmp(name, wanted, size) == 0;
+}
+
+static enum MHD_Result check_header(void *context, enum MHD_ValueKind kind, const char *name, size_t name_size, const char *value,
+				    size_t size)
+{
+	struct framing *framing = context;
+	(void)kind;
+	if (!is_token(name, name_size))
+		framing->wrong = "a header whose name is not one";
+	for (size_t i = 0; i < size; i++)
+		if (value[i] == '\0' || value[i] == '\r' || value[i] == '\n')
+			framing->wrong = "a header with a NUL or a line end in its value";
+	if (is_named(name, name_size, MHD_HTTP_HEADER_HOST) && framing->hosts++ > 0)
+		framing->wrong = "several Host headers";
+	if (is_named(name, name_size, MHD_HTTP_HEADER_CONTENT_LENGTH) && framing->lengths++ > 0)
+		framing->wrong = "several Content-Length headers";
+	if (is_named(name, name_size, MHD_HTTP_HEADER_TRANSFER_ENCODING)) {
+		if (framing->codings++ > 0)
+			framing->wrong = "several Transfer-Encoding headers";
+		framing->chunked = is_named(value, size, "chunked");
+	}
+	return MHD_YES;
+}
+
+/* Proxies and servers that disagree about where a request ends can be made to take part of one for another (request smuggling),
+ * so whatever could be read in two ways is refused (RFC 9112, 6.3 and 11.2). NULL: nothing. */
+static const char *find_malformed(struct MHD_Connection *connection, const char *version)
+{
+	struct framing framing = {0};
+	MHD_get_connection_values_n(connection, MHD_HEADER_KIND, check_header, &framing);
+	if (framing.wrong)
+		return framing.wrong;
+	if (framing.codings > 0 && framing.lengths > 0)
+		return "both Transfer-Encoding and Content-Length";
+	if (framing.codings > 0 && !framing.chunked)
+		return "a Transfer-Encoding other than chunked";
+	if (framing.codings > 0 && strcmp(version, MHD_HTTP_VERSION_1_1) != 0)
+		return "a Transfer-Encoding in HTTP/1.0";
+	return NULL;
+}
+
 static bool announces_too_much(const struct http_server *server, struct MHD_Connection *connection, bool *out_at_once)
 {
 	const char *text = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
@@ -209,7 +271,7 @@ static enum MHD_Result queue_answer(struct http_exchange *exchange)
 	}
 	if (ok && answer->status == MHD_HTTP_UNAUTHORIZED)
 		ok = MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer") == MHD_YES;
-	if (ok && atomic_load(&server->quiet))
+	if (ok && (atomic_load(&server->quiet) || exchange->malformed))
 		ok = MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close") == MHD_YES;
 	/* Browsers must not guess another content type. */
 	if (ok && answer->content_type)
@@ -221,7 +283,7 @@ static enum MHD_Result queue_answer(struct http_exchange *exchange)
 }
 
 static enum MHD_Result begin_exchange(struct http_server *server, struct MHD_Connection *connection, const char *path,
-				      const char *method, void **own)
+				      const char *method, const char *version, void **own)
 {
 	struct {
 		struct http_exchange exchange;
@@ -239,12 +301,16 @@ static enum MHD_Result begin_exchange(struct http_server *server, struct MHD_Con
 		.authorization = header(connection, MHD_HTTP_HEADER_AUTHORIZATION),
 		.content_type = header(connection, MHD_HTTP_HEADER_CONTENT_TYPE),
 		.origin = header(connection, MHD_HTTP_HEADER_ORIGIN),
+		.host = header(connection, MHD_HTTP_HEADER_HOST),
+		.malformed = find_malformed(connection, version),
 		.internal = &made->internal,
 	};
 	*own = &made->exchange;
+	atomic_store(&place->begun, true);
 	made->exchange.body_too_large = announces_too_much(server, connection, &at_once);
-	made->exchange.body_unwanted = !server->settings.wants_body(server->settings.context, &made->exchange);
-	if (!at_once)
+	made->exchange.body_unwanted =
+		made->exchange.malformed || !server->settings.wants_body(server->settings.context, &made->exchange);
+	if (!at_once && !made->exchange.malformed)
 		return MHD_YES;
 	made->internal.is_whole = true;
 	atomic_fetch_add(&server->open_requests, 1);
@@ -292,9 +358,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 {
 	struct http_server *server = context;
 	struct http_exchange *exchange = *own;
-	(void)version;
 	if (!exchange)
-		return begin_exchange(server, connection, path, method, own);
+		return begin_exchange(server, connection, path, method, version, own);
 	if (*size > 0) {
 		size_t count = *size;
 		*size = 0;
@@ -333,6 +398,7 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
 	log_access(exchange, delivered);
 	server->settings.end(server->settings.context, exchange, delivered);
 	set_deadline(server, exchange->internal->place, true);
+	atomic_store(&exchange->internal->place->begun, false);
 	if (exchange->internal->is_whole)
 		atomic_fetch_sub(&server->open_requests, 1);
 	buffer_release(&exchange->body);
@@ -501,10 +567,47 @@ const char *http_address(const struct http_server *server)
 	return server->address;
 }
 
-void http_quiesce(struct http_server *server)
+void http_close_after_answers(struct http_server *server)
 {
 	atomic_store(&server->quiet, true);
+}
+
+/* Connections that the system has accepted, but the server has not, would be reset when the listener is closed. */
+static void refuse_waiting(const struct http_server *server)
+{
+	static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+	const struct timeval patience = {.tv_usec = 100000};
+	char unread[4096];
+	int connection;
+	while ((connection = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+		setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+		/* What has been sent is read first: closing with unread bytes resets the connection. */
+		ssize_t got = recv(connection, unread, sizeof unread, 0);
+		if (got > 0 && send(connection, text, sizeof text - 1, MSG_NOSIGNAL) > 0)
+			shutdown(connection, SHUT_WR);
+		for (int i = 0; got > 0 && i < 64; i++)
+			got = recv(connection, unread, sizeof unread, 0);
+		close(connection);
+	}
+}
+
+void http_quiesce(struct http_server *server)
+{
+	http_close_after_answers(server);
 	MHD_quiesce_daemon(server->daemon);
+	refuse_waiting(server);
+}
+
+bool http_is_idle(struct http_server *server)
+{
+	bool idle = atomic_load(&server->open_requests) == 0;
+	pthread_mutex_lock(&server->lock);
+	for (const struct http_connection *c = server->connections; c && idle; c = c->next) {
+		int waiting = 0;
+		idle = !c->begun && !(ioctl(c->descriptor, FIONREAD, &waiting) == 0 && waiting > 0);
+	}
+	pthread_mutex_unlock(&server->lock);
+	return idle;
 }
 
 int64_t http_open_requests(struct http_server *server)

@@ -22,8 +22,11 @@ struct http_answer {
 
 /* One request and its answer. The strings live as long as it does. */
 struct http_exchange {
-	const char *method, *path;                         /* "POST", "/embed"; the path is decoded and has no query */
-	const char *authorization, *content_type, *origin; /* "": the client sent none */
+	const char *method, *path;                                /* "POST", "/embed"; the path is decoded and has no query */
+	const char *authorization, *content_type, *origin, *host; /* "": the client sent none */
+	/* What is wrong with the headers; NULL: nothing. Where this request ends is then in doubt: it must be refused, its body
+	 * is not read, and the connection is closed, so that nothing in it passes for another request. */
+	const char *malformed;
 	struct buffer body;
 	bool body_too_large; /* `body` is empty then */
 	bool body_unwanted;  /* `body` was not kept */
@@ -61,8 +64,12 @@ MUST_USE enum status http_open(struct http_server **out, const struct http_setti
 const char *http_address(const struct http_server *server);
 /* Has `finish` called for this exchange. Call it exactly once for each exchange that `begin` left open, from any thread. */
 void http_resume(struct http_exchange *exchange);
-/* Accepts no more connections; existing ones are closed after their next answer. */
+/* From now on, every connection is closed after its next answer. */
+void http_close_after_answers(struct http_server *server);
+/* Accepts no more connections either; those that wait to be accepted are answered with 503. */
 void http_quiesce(struct http_server *server);
+/* Is there no request of which anything has arrived and that is not answered yet? */
+bool http_is_idle(struct http_server *server);
 /* The number of requests that have arrived completely but whose answers have not been fully sent. */
 int64_t http_open_requests(struct http_server *server);
 /* Closes all connections. No exchange may be waiting for http_resume(). NULL is fine. */

@@ -31,6 +31,7 @@ struct service {
 	struct buffer page, openai_models, info; /* constant answers */
 	atomic_llong waiting;                    /* requests queued or being computed */
 	atomic_bool stopping;
+	bool checks_host; /* only names of this machine and those allowed are answered under */
 };
 
 /* The service's data for an exchange while a model computes its answer. */
@@ -93,6 +94,8 @@ static void answer_error(struct service *service, struct http_exchange *exchange
 {
 	static const enum metric_counter counters[] = {
 		[FAULT_SYNTAX] = FAILURE_VALIDATION,
+		[FAULT_HEADERS] = FAILURE_VALIDATION,
+		[FAULT_HOST] = FAILURE_KEY,
 		[FAULT_FIELD] = FAILURE_VALIDATION,
 		[FAULT_EMPTY] = FAILURE_VALIDATION,
 		[FAULT_INPUT] = FAILURE_VALIDATION,
@@ -320,9 +323,56 @@ static bool begin_task(struct service *service, struct http_exchange *exchange, 
 }
 
 /* The bodies of requests without a valid key, or for unknown endpoints, are not kept in memory. */
+/* The part of a Host header without the port. */
+static size_t host_size(const char *host)
+{
+	const char *end = *host == '[' ? strchr(host, ']') : NULL;
+	return end ? (size_t)(end - host) + 1 : strcspn(host, ":");
+}
+
+static bool is_same_host(const char *host, const char *allowed)
+{
+	size_t size = host_size(host);
+	return (size == strlen(allowed) && strncasecmp(host, allowed, size) == 0) || strcasecmp(host, allowed) == 0;
+}
+
+/* A page in a browser on this machine can have its own name resolve to 127.0.0.1 (DNS rebinding) and then ask a service that
+ * trusts whoever reaches it; but the browser sends the page's name as Host. */
+static bool allows_host(const struct service *service, const char *host)
+{
+	static const char *const local[] = {"localhost", "127.0.0.1", "[::1]"};
+	const struct service_options *settings = &service->settings;
+	if (!service->checks_host)
+		return true;
+	for (size_t i = 0; i < sizeof local / sizeof *local; i++)
+		if (is_same_host(host, local[i]))
+			return true;
+	for (int64_t i = 0; i < settings->allowed_hosts.count; i++)
+		if (is_same_host(host, settings->allowed_hosts.values[i]))
+			return true;
+	const char *own = http_address(service->http);
+	return host_size(host) == host_size(own) && strncasecmp(host, own, host_size(own)) == 0;
+}
+
+/* What stands in the way of any answer at all. */
+static bool check_request(struct service *service, const struct http_exchange *exchange, struct api_error *error)
+{
+	if (exchange->malformed)
+		return api_fail(error, FAULT_HEADERS, NULL, "the request has %s", exchange->malformed);
+	if (!allows_host(service, exchange->host))
+		return api_fail(
+			error, FAULT_HOST, NULL,
+			"Host '%.100s' is not a name of this machine: start the service with --allowed_hosts %.100s, or with "
+			"--api_key_file, if it is meant to be asked under that name",
+			exchange->host, *exchange->host ? exchange->host : "NAME");
+	return true;
+}
+
 static bool wants_body(void *context, const struct http_exchange *exchange)
 {
 	const struct service *service = context;
+	if (!allows_host(service, exchange->host))
+		return false;
 	for (size_t i = 0; i < ENDPOINTS; i++)
 		if (strcmp(endpoints[i].path, exchange->path) == 0 && fits_method(&endpoints[i], exchange->method))
 			return endpoints[i].kind >= POST_TASK &&
@@ -334,6 +384,10 @@ static bool on_begin(void *context, struct http_exchange *exchange)
 {
 	struct service *service = context;
 	struct api_error error;
+	if (!check_request(service, exchange, &error)) {
+		answer_error(service, exchange, style_of(exchange->path), &error);
+		return true;
+	}
 	const struct endpoint *endpoint = find_endpoint(exchange, &error);
 	if (endpoint && !endpoint->is_public && !api_keys_allow(&service->keys, exchange->authorization)) {
 		api_fail(&error, FAULT_KEY, NULL, "%s",
@@ -442,6 +496,9 @@ static enum status write_answers(struct service *service)
 
 /* ---- Opening and running ---- */
 
+/* How long the service waits, once it is to stop, for requests of which only a part has arrived. */
+#define LAST_REQUESTS 2.0
+
 static bool is_local(const char *address)
 {
 	return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]", 5) == 0;
@@ -487,6 +544,8 @@ enum status service_open(struct service **out, const struct service_options *set
 	TRY_GOTO(models_open(&service->models, settings->model.values, settings->model.count, &of_models), failed);
 	TRY_GOTO(write_answers(service), failed);
 	TRY_GOTO(start(service), failed);
+	service->checks_host =
+		settings->allowed_hosts.count > 0 || (is_local(http_address(service->http)) && service->keys.count == 0);
 	log_note("serving at http://%s", http_address(service->http));
 	if (!is_local(http_address(service->http)) && service->keys.count == 0)
 		log_warning("anyone who can reach this machine can use the service; restrict it with --api_key_file FILE");
@@ -506,11 +565,16 @@ enum status service_run(struct service *service)
 	char number[FORMAT_BYTES];
 	supervisor_tell("STOPPING=1");
 	atomic_store(&service->stopping, true);
-	http_quiesce(service->http);
+	http_close_after_answers(service->http);
 	log_note("%s: %s; no new requests are taken", stop_reason(),
 		 open_requests > 0
 			 ? format_counted(number, open_requests, "request is being answered", "requests are being answered")
 			 : "nothing is being answered");
+	/* New requests are answered, too, with 503; one that has begun to arrive may take a moment. */
+	double began = clock_seconds();
+	while (http_open_requests(service->http) > 0 || (!http_is_idle(service->http) && clock_seconds() - began < LAST_REQUESTS))
+		clock_pause(0.01);
+	http_quiesce(service->http);
 	while (http_open_requests(service->http) > 0)
 		clock_pause(0.01);
 	return OK;

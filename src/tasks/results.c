@@ -13,6 +13,7 @@
 #include "base/json_internal.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/owned_files.h"
 #include "tasks/layouts.h"
 
 #define KEY_BYTES 160
@@ -139,7 +140,7 @@ static enum status write_buffer(const char *folder, const char *name, struct buf
 	if (status == OK)
 		status = path_join(path, folder, name);
 	if (status == OK)
-		status = file_write(path, text->data, text->size);
+		status = owned_file_write(path, text->data, text->size);
 	buffer_release(text);
 	return status;
 }
@@ -199,10 +200,25 @@ enum status results_remove_evaluation(const char *folder, const char *kind)
 		char path[PATH_BYTES], name[32];
 		snprintf(name, sizeof name, "%s_results%s", kind, endings[i]);
 		TRY(path_join(path, folder, name));
-		if (file_exists(path) && file_operations.unlink(path) != 0)
-			return error_set_errno(ERR_RESOURCE, "'%s': cannot remove", path);
+		TRY(owned_file_remove(path));
 	}
 	return OK;
+}
+
+enum status results_remove_test(const char *folder)
+{
+	struct name_list names = {0};
+	enum status status = file_is_folder(folder) ? folder_list(folder, &names) : OK;
+	for (int64_t i = 0; i < names.count && status == OK; i++) {
+		char path[PATH_BYTES];
+		if (!results_is_file(names.names[i]) || strncmp(names.names[i], "eval_", 5) == 0)
+			continue;
+		status = path_join(path, folder, names.names[i]);
+		if (status == OK)
+			status = owned_file_remove(path);
+	}
+	name_list_release(&names);
+	return status;
 }
 
 /* The fewest decimal digits that read back as the value (positive, finite), and the exponent of the first digit. */
@@ -263,7 +279,7 @@ static enum status finish(const char *path, struct buffer *out)
 {
 	enum status status = buffer_status(out);
 	if (status == OK)
-		status = file_write(path, out->data, out->size);
+		status = owned_file_write(path, out->data, out->size);
 	buffer_release(out);
 	return status;
 }

@@ -43,6 +43,8 @@ MUST_USE enum status results_write_evaluation(const char *folder, const struct r
 
 /* Removes what an earlier evaluation of this kind left in the folder. */
 MUST_USE enum status results_remove_evaluation(const char *folder, const char *kind);
+/* Removes the answers to an earlier test set, and their scores. */
+MUST_USE enum status results_remove_test(const char *folder);
 /* Puts the member {"LABEL": {"precision", "recall", "f1", "support"}, ...} into the open object; nothing without scores. */
 void results_put_classes(struct json_writer *writer, const char *key, const struct class_scores *classes);
 

@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/owned_files.h"
 #include "tasks/edits.h"
 #include "tasks/measures.h"
 #include "tasks/results.h"
@@ -562,9 +563,9 @@ static enum status rewriting_write(const struct task_state *state, const struct 
 	TRY_GOTO(buffer_status(&lines), done);
 	TRY_GOTO(buffer_status(&table), done);
 	TRY_GOTO(path_join(path, folder, "predict.txt"), done);
-	TRY_GOTO(file_write(path, lines.data, lines.size), done);
+	TRY_GOTO(owned_file_write(path, lines.data, lines.size), done);
 	TRY_GOTO(path_join(path, folder, "rewritten.tsv"), done);
-	status = file_write(path, table.data, table.size);
+	status = owned_file_write(path, table.data, table.size);
 done:
 	rewritten_release(&rewritten);
 	buffer_release(&lines);

@@ -340,7 +340,7 @@ static enum status train_phase(struct training *training)
 				return error_restore(&error);
 		}
 		if (stop)
-			return STOPPED;
+			return stop_error();
 	}
 	return OK;
 }

@@ -86,11 +86,11 @@ static enum status agree_to_score(const struct score *score, enum status own)
 {
 	double failed = own != OK || stop_requested();
 	if (ranks_count(score->comm) == 1)
-		return own != OK ? own : stop_requested() ? STOPPED : OK;
+		return own != OK ? own : stop_check();
 	TRY(comm_max(score->comm, &failed, 1));
 	if (failed == 0)
 		return OK;
-	return comm_agree_status(score->comm, own != OK ? own : stop_requested() ? STOPPED : OK);
+	return comm_agree_status(score->comm, own != OK ? own : stop_check());
 }
 
 static void queue_losses(void *context)

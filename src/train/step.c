@@ -135,12 +135,12 @@ static enum status asked_to_stop(struct training *training, const struct step *s
 	if (round == 0)
 		return OK;
 	if (ranks_count(training->comm) == 1)
-		return stop_requested() ? STOPPED : OK;
+		return stop_check();
 	if (round % STOP_ROUNDS != 0 || round >= step->fewest_batches)
 		return OK;
 	double stop = stop_requested();
 	TRY(comm_max(training->comm, &stop, 1));
-	return stop > 0 ? STOPPED : OK;
+	return stop > 0 ? stop_error() : OK;
 }
 
 static struct moment now_in(const struct training *training)

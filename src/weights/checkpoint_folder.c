@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/owned_files.h"
 #include "weights/manifest.h"
 #include "weights/published.h"
 
@@ -226,10 +227,46 @@ enum status checkpoint_folder_check(const char *folder)
 	return status;
 }
 
+#define FINAL_NAME "final"
+
+/* A checkpoint shows by what is in it that it is ours; the finished model is on the list of the run's files. */
+enum status checkpoint_folder_check_own(const char *parent, const char *name)
+{
+	static const char *const marks[] = {"training_state.json", MANIFEST_NAME};
+	char path[PATH_BYTES], mark[PATH_BYTES];
+	struct name_list names = {0};
+	struct stat facts;
+	bool own = false;
+	TRY(path_join(path, parent, name));
+	if (lstat(path, &facts) != 0)
+		return OK;
+	if (S_ISDIR(facts.st_mode)) {
+		TRY(folder_list(path, &names));
+		own = names.count == 0;
+		name_list_release(&names);
+		for (size_t i = 0; i < sizeof marks / sizeof *marks && strcmp(name, FINAL_NAME) != 0; i++) {
+			TRY(path_join(mark, path, marks[i]));
+			own |= file_exists(mark);
+		}
+	}
+	return own ? OK : owned_files_check(parent, name, "the same command then goes on from the newest checkpoint");
+}
+
+enum status checkpoint_folder_list_final(const char *parent, const char *folder)
+{
+	char path[PATH_BYTES];
+	int64_t bytes;
+	uint32_t crc;
+	TRY(path_join(path, folder, MANIFEST_NAME));
+	TRY(file_checksum(path, &bytes, &crc));
+	return owned_files_add(parent, FINAL_NAME, crc);
+}
+
 /* Removes the folder `name` in `parent`. It is renamed first, so that it is never seen half-removed. */
-static enum status discard(const char *parent, const char *name)
+enum status checkpoint_folder_discard(const char *parent, const char *name)
 {
 	char from[PATH_BYTES], to[PATH_BYTES], trash[320];
+	TRY(checkpoint_folder_check_own(parent, name));
 	snprintf(trash, sizeof trash, TRASH_PREFIX "%.256s", name);
 	TRY(path_join(from, parent, name));
 	TRY(path_join(to, parent, trash));
@@ -245,8 +282,11 @@ enum status checkpoint_folder_publish(const char *parent, const char *temporary,
 	char path[PATH_BYTES];
 	TRY(folder_sync(temporary));
 	TRY(path_join(path, parent, name));
+	TRY(checkpoint_folder_check_own(parent, name));
+	if (strcmp(name, FINAL_NAME) == 0)
+		TRY(checkpoint_folder_list_final(parent, temporary));
 	if (file_exists(path))
-		TRY(discard(parent, name));
+		TRY(checkpoint_folder_discard(parent, name));
 	if (file_operations.rename(temporary, path) != 0)
 		return error_set_errno(ERR_RESOURCE, "'%s': cannot rename to '%s'", temporary, path);
 	return folder_sync(parent);
@@ -290,7 +330,7 @@ enum status checkpoint_prune(const char *folder, int64_t keep, int64_t saved_ste
 		if (steps[i] == best_step)
 			continue;
 		checkpoint_name(name, steps[i]);
-		status = discard(folder, name);
+		status = checkpoint_folder_discard(folder, name);
 	}
 	free(steps);
 	return status;
@@ -307,7 +347,7 @@ enum status checkpoint_supersede(const char *folder, int64_t step)
 		TRY_GOTO(path_join(from, folder, name), done);
 		TRY_GOTO(path_join(to, folder, aside), done);
 		if (file_exists(to))
-			TRY_GOTO(folder_remove(to), done);
+			TRY_GOTO(checkpoint_folder_discard(folder, aside), done);
 		if (file_operations.rename(from, to) != 0)
 			TRY_GOTO(error_set_errno(ERR_RESOURCE, "'%s': cannot rename to '%s'", from, to), done);
 		log_note("%s is set aside as %s", name, aside);
@@ -352,7 +392,7 @@ enum status checkpoint_mark_best(const char *folder, int64_t step, const char *m
 	buffer_char(&text, '\n');
 	TRY_GOTO(buffer_status(&text), done);
 	TRY_GOTO(path_join(path, folder, BEST_RECORD_NAME), done);
-	TRY_GOTO(file_write(path, text.data, text.size), done);
+	TRY_GOTO(owned_file_write(path, text.data, text.size), done);
 	/* The record is what counts; some file systems have no links. */
 	if (link_best(folder, name) != OK)
 		log_detail("%s", error_last()->message);

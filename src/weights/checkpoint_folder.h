@@ -41,10 +41,18 @@ MUST_USE enum status checkpoint_missing(const char *path, const char *advice);
 /* Verifies every file of a checkpoint against its manifest (weights/manifest.h), and the folder's name. */
 MUST_USE enum status checkpoint_verify(const char *path);
 
-/* Renames the finished folder `temporary` to `name` in `parent`, replacing any existing one. */
+/* Renames the finished folder `temporary` to `name` in `parent`, replacing an existing one of a run; what a run did not make is
+ * ERR_USAGE. The finished model is listed as the run's own (base/owned_files.h). */
 MUST_USE enum status checkpoint_folder_publish(const char *parent, const char *temporary, const char *name);
 /* The same, but replaces only an empty folder; anything else of that name is ERR_USAGE. */
 MUST_USE enum status checkpoint_folder_publish_new(const char *parent, const char *temporary, const char *name);
+/* ERR_USAGE if the entry, a checkpoint's or `final`, exists and a run did not make it: a run may replace and remove only its own.
+ * An empty folder is nobody's loss; links are not followed. */
+MUST_USE enum status checkpoint_folder_check_own(const char *parent, const char *name);
+/* Lists `folder` as the finished model of the run in `parent`: call it after its manifest has changed. */
+MUST_USE enum status checkpoint_folder_list_final(const char *parent, const char *folder);
+/* Removes a checkpoint; what a run did not make is ERR_USAGE. */
+MUST_USE enum status checkpoint_folder_discard(const char *parent, const char *name);
 /* Removes a temporary folder that will not be published. Keeps and returns the error that was set before. */
 MUST_USE enum status checkpoint_folder_abandon(const char *temporary);
 /* Removes old checkpoints: keeps the newest `keep` (0 = all) of those up to `saved_step`, and the one of `best_step`. */

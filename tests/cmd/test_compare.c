@@ -200,10 +200,50 @@ static void test_what_cannot_be_compared(void **state)
 	assert_program(3, "torn.safetensors", "compare %s/a %s/torn.safetensors", test_folder, test_folder);
 }
 
+static void write_in(const char *folder, const char *name, const char *text)
+{
+	char path[PATH_BYTES];
+	snprintf(path, sizeof path, "%s/%s/%s", test_folder, folder, name);
+	write_text(path, text);
+}
+
+/* Everything in a model's folder is part of the model. */
+static void test_files_of_models(void **state)
+{
+	static const struct {
+		const char *name, *a, *b;
+	} files[] = {
+		{"1_Pooling/config.json", "{\"pooling_mode_mean_tokens\": true}", "{\"pooling_mode_mean_tokens\": false}"},
+		{"config_sentence_transformers.json", "{\"prompts\": {\"query\": \"q: \"}}", "{\"prompts\": {\"query\": \"\"}}"},
+		{"sentence_bert_config.json", "{\"max_seq_length\": 128}", "{\"max_seq_length\": 512}"},
+		{"modules.json", "[{\"idx\": 0}]", "[{\"idx\": 1}]"},
+		{"bertc_task.json", "{\"task\": \"pair\"}", "{\"task\": \"classification\"}"},
+		{"special_tokens_map.json", "{\"unk_token\": \"[UNK]\"}", "{\"unk_token\": \"<unk>\"}"},
+		{"tokenizer.json", "{\"model\": {\"a\": 1}}", "{\"model\": {\"a\": 2}}"},
+		{"merges.txt", "a b\n", "a c\n"},
+	};
+	char command[1024];
+	write_model("model-a", 0, CONFIG, true);
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		snprintf(command, sizeof command,
+			 "cd %s && rm -rf left right && mkdir -p left/1_Pooling right/1_Pooling && cp model-a/* left && cp "
+			 "model-a/* right",
+			 test_folder);
+		assert_int_equal(system(command), 0);
+		write_in("left", files[i].name, files[i].a);
+		write_in("right", files[i].name, files[i].a);
+		assert_program(0, "", "compare %s/left %s/right", test_folder, test_folder);
+		write_in("right", files[i].name, files[i].b);
+		if (program("compare %s/left %s/right", test_folder, test_folder) != 1)
+			fail_msg("%s: the difference is not seen", files[i].name);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_models),
+		cmocka_unit_test(test_files_of_models),
 		cmocka_unit_test(test_runs),
 		cmocka_unit_test(test_runs_of_different_things),
 		cmocka_unit_test(test_what_cannot_be_compared),

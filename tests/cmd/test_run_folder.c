@@ -103,11 +103,146 @@ static void a_run_that_hardly_began(void **state)
 	assert_true(file_exists(test_path("other/samples.jsonl")));
 }
 
+static void assert_mine(const char *name)
+{
+	struct buffer text = {0};
+	assert_ok(file_read(test_path(name), 100, &text));
+	assert_string_equal(buffer_string(&text), "mine");
+	buffer_release(&text);
+}
+
+/* Every other name under which a run would write, before it trains anything. */
+static void other_names_of_a_run(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"eval_results.json", "eval_results.txt", "test_results.tsv",
+					    "predict.txt",       "best.json",        "later/predict.txt"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		char path[64];
+		snprintf(path, sizeof path, "named/%s", names[i]);
+		assert_ok(folder_make(test_path("named/later")));
+		put_file(path, "mine");
+		assert_program(2, "exists and was not made by bertc",
+			       TUNE("named", "--num_train_steps 2 --test %s/dev.tsv "
+					     "--test later=%s/dev.tsv"),
+			       folder, folder);
+		assert_said(names[i]);
+		assert_mine(path);
+		assert_false(file_exists(test_path("named/checkpoint-2")));
+		assert_ok(folder_remove(test_path("named")));
+	}
+	/* Checkpoints of another program are neither resumed from nor pruned. */
+	assert_ok(folder_make(test_path("named/checkpoint-1")));
+	put_file("named/checkpoint-1/trainer_state.json", "mine");
+	assert_program(2, "exists and was not made by bertc", TUNE("named", "--num_train_steps 2"));
+	assert_mine("named/checkpoint-1/trainer_state.json");
+	assert_ok(folder_remove(test_path("named")));
+}
+
+static void links_are_not_followed(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"metrics.jsonl", "report.html", "settings.json", "samples.jsonl"};
+	put_file("target", "mine");
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		char path[64];
+		snprintf(path, sizeof path, "linked/%s", names[i]);
+		assert_ok(folder_make(test_path("linked")));
+		assert_int_equal(symlink("../target", test_path(path)), 0);
+		assert_program(2, "is a link, which bertc did not make", TUNE("linked", "--num_train_steps 2"));
+		assert_mine("target");
+		assert_ok(folder_remove(test_path("linked")));
+	}
+}
+
+static void put_final_meanwhile(void)
+{
+	assert_ok(folder_make(test_path("during/final")));
+	put_file("during/final/mine.txt", "mine");
+}
+
+static void put_results_meanwhile(void)
+{
+	put_file("during/eval_results.txt", "mine");
+}
+
+/* What appears while the run trains is not replaced either; once it is out of the way, the same command finishes. */
+static void names_that_appear_during_training(void **state)
+{
+	(void)state;
+	assert_int_equal(program_changed_at("training", put_final_meanwhile, TUNE("during", "--num_train_steps 2")), 2);
+	assert_said("during/final' exists and was not made by bertc");
+	assert_mine("during/final/mine.txt");
+	assert_ok(folder_remove(test_path("during/final")));
+	assert_int_equal(program_changed_at("resuming", put_results_meanwhile, TUNE("during", "--num_train_steps 2")), 2);
+	assert_said("during/eval_results.txt' exists and was not made by bertc");
+	assert_mine("during/eval_results.txt");
+	assert_int_equal(unlink(test_path("during/eval_results.txt")), 0);
+	assert_program(0, "finished", TUNE("during", "--num_train_steps 2"));
+}
+
+/* A run of bertc 0.1.0 has no list of its files: its names count as its own. */
+static void a_run_without_a_list(void **state)
+{
+	(void)state;
+	assert_program(0, "finished", TUNE("unlisted", "--num_train_steps 2 --test %s/dev.tsv --test later=%s/dev.tsv"), folder,
+		       folder);
+	assert_int_equal(unlink(test_path("unlisted/.bertc-files")), 0);
+	assert_int_equal(unlink(test_path("unlisted/later/.bertc-files")), 0);
+	assert_program(0, "", TUNE("unlisted", "--num_train_steps 2 --plan"));
+	assert_program(0, "had finished before",
+		       TUNE("unlisted", "--num_train_steps 2 --test %s/dev.tsv --test later=%s/dev.tsv"), folder, folder);
+	assert_int_equal(unlink(test_path("unlisted/.bertc-files")), 0);
+	put_file("unlisted/notes.txt", "mine");
+	assert_program(0, "finished", TUNE("unlisted", "--num_train_steps 2 --fresh"));
+	assert_mine("unlisted/notes.txt");
+	assert_false(file_exists(test_path("unlisted/predict.txt")));
+	assert_false(file_exists(test_path("unlisted/later")));
+}
+
+/* --fresh clears a sweep's runs, and leaves what is beside their files. */
+static void notes_in_a_sweep(void **state)
+{
+	(void)state;
+	assert_program(0, "", TUNE("swept", "--num_train_steps 2 --sweep seed=1,2"));
+	put_file("swept/seed=1/notes.txt", "mine");
+	assert_program(0, "", TUNE("swept", "--num_train_steps 2 --sweep seed=3 --fresh"));
+	assert_mine("swept/seed=1/notes.txt");
+	assert_false(file_exists(test_path("swept/seed=1/final")));
+	assert_false(file_exists(test_path("swept/seed=2")));
+}
+
+/* Megatron's shards, and somebody's PREFIX.json. */
+static void shards_of_others(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"shards/text.bin", "shards/text.idx", "shards/text.json"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		assert_ok(folder_make(test_path("shards")));
+		put_file(names[i], "mine");
+		assert_program(2, "exists and was not made by bertc",
+			       "prepare --corpus %s --vocab_file %s/base/final/vocab.txt --out %s/shards/text", corpus, folder,
+			       folder);
+		assert_mine(names[i]);
+		assert_ok(folder_remove(test_path("shards")));
+	}
+	for (int i = 0; i < 2; i++)
+		assert_program(0, "", "prepare --corpus %s --vocab_file %s/base/final/vocab.txt --out %s/shards/text", corpus,
+			       folder, folder);
+	assert_false(file_exists(test_path("shards/.bertc-files")));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_the_user_keeps_under_our_names),
 		cmocka_unit_test(a_run_that_hardly_began),
+		cmocka_unit_test(other_names_of_a_run),
+		cmocka_unit_test(links_are_not_followed),
+		cmocka_unit_test(names_that_appear_during_training),
+		cmocka_unit_test(a_run_without_a_list),
+		cmocka_unit_test(notes_in_a_sweep),
+		cmocka_unit_test(shards_of_others),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

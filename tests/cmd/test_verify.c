@@ -172,12 +172,60 @@ static void a_stopped_verification(void **state)
 	name_list_release(&left);
 }
 
+/* Every file of a run is read, whether it is listed with a checksum or, as in runs of bertc 0.1.0, not. */
+static void files_of_a_run(void **state)
+{
+	static const char *const names[] = {"settings.json", "report.html", "metrics.jsonl", "eval_results.json", "predict.txt"};
+	char command[512];
+	for (int listed = 1; listed >= 0; listed--) {
+		for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+			struct buffer kept = {0};
+			char path[256];
+			snprintf(path, sizeof path, "%s/run/%s", test_folder, names[i]);
+			bool known = file_exists(path);
+			if (known)
+				assert_ok(file_read(path, 1 << 24, &kept));
+			assert_ok(file_write(path, "\0garbage", 8));
+			int code = program("verify %s/run", test_folder);
+			if (code != 3 || !strstr(buffer_string(&program_output), names[i]))
+				fail_msg("%s: exit code %d:\n%s", names[i], code, buffer_string(&program_output));
+			if (known)
+				assert_ok(file_write(path, kept.data, kept.size));
+			else
+				assert_int_equal(unlink(path), 0);
+			buffer_release(&kept);
+		}
+		/* Another model in place of the run's own: a checkpoint of the same run, or a model with other sizes. */
+		snprintf(command, sizeof command, "mv %s/run/final %s/own && cp -r %s/run/checkpoint-2 %s/run/final", test_folder,
+			 test_folder, test_folder, test_folder);
+		assert_int_equal(system(command), 0);
+		if (listed) {
+			assert_int_equal(program("verify %s/run", test_folder), 3);
+			assert_printed("not the model that this run has made");
+		}
+		snprintf(command, sizeof command, "rm -r %s/run/final && mv %s/own %s/run/final", test_folder, test_folder,
+			 test_folder);
+		assert_int_equal(system(command), 0);
+		assert_ok(file_write(test_path("run/notes.bin"), "mine", 4));
+		assert_program(0, "", "verify %s/run", test_folder);
+		assert_printed("not read");
+		assert_printed("run/notes.bin");
+		assert_int_equal(unlink(test_path("run/notes.bin")), 0);
+		if (listed)
+			assert_int_equal(unlink(test_path("run/.bertc-files")), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_run_is_sound),          cmocka_unit_test(names_are_shown),
-		cmocka_unit_test(damage_is_named),         cmocka_unit_test(folders_without_checksums),
-		cmocka_unit_test(what_cannot_be_verified), cmocka_unit_test(a_stopped_verification),
+		cmocka_unit_test(files_of_a_run),
+		cmocka_unit_test(a_run_is_sound),
+		cmocka_unit_test(names_are_shown),
+		cmocka_unit_test(damage_is_named),
+		cmocka_unit_test(folders_without_checksums),
+		cmocka_unit_test(what_cannot_be_verified),
+		cmocka_unit_test(a_stopped_verification),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

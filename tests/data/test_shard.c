@@ -1,5 +1,6 @@
 /* The bytes of a shard, spelled out by hand; every number of the index corrupted once; faults while writing. */
 #include <errno.h>
+#include "base/owned_files.h"
 #include "base/rng.h"
 #include <unistd.h>
 #include "data/shard.h"
@@ -333,7 +334,8 @@ static void test_faults(void **state)
 		}
 		struct name_list names = {0};
 		assert_ok(folder_list(test_path("x"), &names));
-		assert_true(names.count <= 3);
+		/* Files without a description are listed as ours, so that the next attempt may replace them. */
+		assert_true(names.count <= 3 + (strcmp(names.names[0], OWNED_FILES_NAME) == 0));
 		name_list_release(&names);
 		if (failing_call > 0) {
 			assert_int_equal(status, OK);

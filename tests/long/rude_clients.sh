@@ -91,7 +91,7 @@ def raw():
 
 
 def request(body, extra=""):
-    return f"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n{extra}\r\n".encode() + body
+    return f"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n{extra}\r\n".encode() + body
 
 
 def hangs_up(generator):
@@ -135,9 +135,9 @@ def sends_wrong_json(generator):
 def asks_for_too_much(generator):
     with raw() as s:
         s.sendall(generator.choice([
-            b"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
-            b"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
-            b"POST /embed HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFF\r\n",
+            b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n",
+            b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+            b"POST /embed HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFF\r\n",
             b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\n\r\n",
             b"POST /embed HTTP/1.1\r\n" + b"X: y\r\n" * 5000,
             request(b"[" * 90000),

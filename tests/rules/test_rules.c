@@ -63,6 +63,10 @@ static const struct {
 	{"stdout", "src/cmd/", "results are printed by commands"},
 	{"\"roberta\"", "src/model/", "other folders ask the form's fields (model/forms.h), not which form it is"},
 	{"\"electra\"", "src/model/", "other folders ask the form's fields (model/forms.h), not which form it is"},
+	{"return ERR_", "", "error_set() says what failed and returns the status"},
+	{"return STOPPED", "", "stop_error() says why and returns the status"},
+	{"? STOPPED", "", "stop_check() says why and returns the status"},
+	{"= STOPPED;", "", "stop_check() says why and returns the status"},
 	{"&task_", "src/tasks/", "other folders ask the row's fields (tasks/task.h), not which task it is"},
 };
 
@@ -183,7 +187,7 @@ static void check_words(const char *path, char *text)
 		if (words[i].allowed[0] && !strncmp(path, words[i].allowed, strlen(words[i].allowed)))
 			continue;
 		for (const char *at = text; (at = strstr(at, words[i].word)); at++) {
-			if (at > text && (isalnum((unsigned char)at[-1]) || at[-1] == '_'))
+			if (at > text && (isalnum((unsigned char)at[-1]) || strchr("_=!", at[-1])))
 				continue;
 			int line = 1;
 			for (const char *p = text; p < at; p++)

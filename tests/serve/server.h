@@ -159,12 +159,12 @@ static inline bool client_ask(int client, const char *path, const char *headers,
 {
 	struct buffer text = {0};
 	if (body)
-		buffer_format(
-			&text,
-			"POST %s HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%s\r\n%s",
-			path, strlen(body), headers, body);
+		buffer_format(&text,
+			      "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+			      "%zu\r\n%s\r\n%s",
+			      path, strlen(body), headers, body);
 	else
-		buffer_format(&text, "GET %s HTTP/1.1\r\nHost: test\r\n%s\r\n", path, headers);
+		buffer_format(&text, "GET %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", path, headers);
 	bool sent = client_send(client, text.data, text.size);
 	buffer_release(&text);
 	return sent;

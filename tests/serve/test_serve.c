@@ -265,8 +265,8 @@ static void what_cannot_be_answered_is_refused(void **state)
 	assert_answer(&server, 413, "/embed", large.data, "larger than 5000 bytes");
 	int client = client_open(&server);
 	struct answer answer = {0};
-	const char *chunked =
-		"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1770\r\n";
+	const char *chunked = "POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: "
+			      "chunked\r\n\r\n1770\r\n";
 	assert_true(client_send(client, chunked, strlen(chunked)) && client_send(client, large.data, 6000) &&
 		    client_send(client, "\r\n0\r\n\r\n", 7));
 	client_read(client, &answer);
@@ -274,8 +274,8 @@ static void what_cannot_be_answered_is_refused(void **state)
 	close(client);
 	/* Of another type than JSON, as a form on another site could send it. */
 	client = client_open(&server);
-	const char *form =
-		"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 15\r\n\r\n{\"inputs\": \"a\"}";
+	const char *form = "POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: "
+			   "15\r\n\r\n{\"inputs\": \"a\"}";
 	assert_true(client_send(client, form, strlen(form)));
 	client_read(client, &answer);
 	assert_int_equal(answer.status, 415);
@@ -285,7 +285,8 @@ static void what_cannot_be_answered_is_refused(void **state)
 	for (int i = 0; i < 2; i++) {
 		char untyped[256];
 		snprintf(untyped, sizeof untyped,
-			 "POST /embed HTTP/1.1\r\nHost: x\r\n%sContent-Length: 15\r\n\r\n{\"inputs\": \"a\"}", origins[i]);
+			 "POST /embed HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: 15\r\n\r\n{\"inputs\": \"a\"}",
+			 origins[i]);
 		client = client_open(&server);
 		assert_true(client_send(client, untyped, strlen(untyped)));
 		client_read(client, &answer);
@@ -336,7 +337,7 @@ static void slow_clients_are_cut_off(void **state)
 	struct answer answer = {0};
 	start_one(&server, "words", "--request_timeout 0.7");
 	const char *begun =
-		"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"inp";
+		"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"inp";
 	int idle = client_open(&server), head = client_open(&server), body = client_open(&server), used = client_open(&server);
 	assert_true(client_send(head, begun, 20) && client_send(body, begun, strlen(begun)));
 	assert_true(client_ask(used, "/embed", "", "{\"inputs\": \"waa\"}"));
@@ -353,6 +354,114 @@ static void slow_clients_are_cut_off(void **state)
 	answer_release(&answer);
 }
 
+/* What proxies and servers read in two ways is refused, and nothing in it is answered as another request. */
+static void requests_that_could_be_read_in_two_ways(void **state)
+{
+	static const char *const headers[] = {
+		"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
+		"Transfer-Encoding: chunked\r\nContent-Length: 90\r\n",
+		"Content-Length: 19\r\nContent-Length: 4\r\n",
+		"Content-Length: 19\r\nContent-Length: 19\r\n",
+		"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+		"Transfer-Encoding: xchunked\r\nContent-Length: 19\r\n",
+		"Transfer-Encoding: gzip, chunked\r\n",
+		"Transfer-Encoding: identity\r\n",
+		"Content-Length: 19\r\nHost: localhost\r\n",
+		"X: a\rContent-Length: 4\r\nContent-Length: 19\r\n",
+		"Transfer-Encoding : chunked\r\n",
+	};
+	struct server server;
+	struct answer answer = {0};
+	start_one(&server, "words", "");
+	for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+		struct buffer text = {0};
+		char more;
+		buffer_format(&text,
+			      "POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%s\r\n"
+			      "13\r\n{\"inputs\": \"waa\"}  \r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n",
+			      headers[i]);
+		int client = client_open(&server);
+		client_send(client, text.data, text.size);
+		client_read(client, &answer);
+		if (answer.status != 400)
+			fail_msg("%s: status %d", headers[i], answer.status);
+		/* Closed: by an end or by a reset, since what was sent on is not read. */
+		assert_true(recv(client, &more, 1, 0) <= 0);
+		close(client);
+		buffer_release(&text);
+	}
+	answer_release(&answer);
+	server_stop(&server);
+}
+
+/* A page whose name leads to this machine must not reach a service without keys. */
+static void names_under_which_it_is_asked(void **state)
+{
+	static const struct {
+		const char *host;
+		int status, allowed;
+	} cases[] = {{"localhost", 200, 200},
+		     {"LOCALHOST:1", 200, 200},
+		     {"127.0.0.1:8080", 200, 200},
+		     {"[::1]", 200, 200},
+		     {"evil.example", 403, 403},
+		     {"localhost.evil.example", 403, 403},
+		     {"127.0.0.1.nip.io", 403, 403},
+		     {"", 403, 403},
+		     {"bert.example.org", 403, 200},
+		     {"bert.example.org:443", 403, 200},
+		     {"1", 403, 403}};
+	for (int allowed = 0; allowed < 2; allowed++) {
+		struct server server;
+		struct answer answer = {0};
+		start_one(&server, "words", allowed ? "--allowed_hosts bert.example.org" : "");
+		for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+			char text[200];
+			snprintf(text, sizeof text, "GET /info HTTP/1.1\r\nHost: %s\r\n\r\n", cases[i].host);
+			int client = client_open(&server);
+			client_send(client, text, strlen(text));
+			client_read(client, &answer);
+			if (answer.status != (allowed ? cases[i].allowed : cases[i].status))
+				fail_msg("Host '%s': status %d", cases[i].host, answer.status);
+			if (answer.status == 403)
+				assert_non_null(strstr(buffer_string(&answer.body), "--allowed_hosts"));
+			close(client);
+		}
+		answer_release(&answer);
+		server_stop(&server);
+	}
+}
+
+/* After SIGTERM, while a request is still being answered, new ones get 503. */
+static void a_stopping_service_says_so(void **state)
+{
+	struct server server;
+	struct answer answer = {0};
+	start_one(&server, "words", "--max_wait_ms 1500");
+	int busy = client_open(&server), begun = client_open(&server);
+	assert_true(client_ask(busy, "/embed", "", "{\"inputs\": \"waa\"}"));
+	const char *part =
+		"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 17\r\n\r\n{";
+	assert_true(client_send(begun, part, strlen(part)));
+	clock_pause(0.3);
+	assert_int_equal(kill(server.process, SIGTERM), 0);
+	clock_pause(0.3);
+	int late = client_open(&server);
+	assert_true(client_ask(late, "/embed", "", "{\"inputs\": \"waa\"}"));
+	client_read(late, &answer);
+	assert_int_equal(answer.status, 503);
+	assert_true(client_send(begun, "\"inputs\": \"waa\"}", 16));
+	client_read(begun, &answer);
+	assert_int_equal(answer.status, 503);
+	client_read(busy, &answer);
+	assert_int_equal(answer.status, 200);
+	close(late);
+	close(begun);
+	close(busy);
+	answer_release(&answer);
+	assert_int_equal(server_wait(&server), 0);
+}
+
 static void rude_clients_do_no_harm(void **state)
 {
 	static const char *const rude[] = {
@@ -362,11 +471,12 @@ static void rude_clients_do_no_harm(void **state)
 		"POST\r\n\r\n",
 		"GET / HTTP/9.9\r\n\r\n",
 		"\x16\x03\x01\x02",
-		"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
-		"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n{}",
-		"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"in",
-		"POST /embed HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-		"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 17\r\n\r\n{\"inputs\": "
+		"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+		"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n{}",
+		"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{\"in",
+		"POST /embed HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+		"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+		"17\r\n\r\n{\"inputs\": "
 		"\"waa\"}",
 	};
 	struct server server;
@@ -390,7 +500,7 @@ static void rude_clients_do_no_harm(void **state)
  * same time. */
 static void who_hangs_up_leaves_room_for_others(void **state)
 {
-	const char *begun = "POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{\"inp";
+	const char *begun = "POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{\"inp";
 	struct server server;
 	start_one(&server, "words", "--max_connections 8 --request_timeout 60");
 	for (int round = 0; round < 3; round++) {
@@ -772,6 +882,9 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_answered_is_refused),
 		cmocka_unit_test(keys_let_in),
 		cmocka_unit_test(slow_clients_are_cut_off),
+		cmocka_unit_test(requests_that_could_be_read_in_two_ways),
+		cmocka_unit_test(names_under_which_it_is_asked),
+		cmocka_unit_test(a_stopping_service_says_so),
 		cmocka_unit_test(rude_clients_do_no_harm),
 		cmocka_unit_test(who_hangs_up_leaves_room_for_others),
 		cmocka_unit_test(a_full_service_says_when_to_come_back),

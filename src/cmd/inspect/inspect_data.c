@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/stop.h"
 #include "base/temporary.h"
 #include "data/pretraining/instance_files.h"
 #include "data/shard.h"
@@ -240,7 +239,6 @@ static enum status inspect_hdf5(const struct inspect_settings *settings, const c
 	char own[PATH_BYTES];
 	struct temporary_folder folder;
 	struct instance_counts counts;
-	stop_install(); /* so that the folder is removed, however this ends */
 	TRY(temporary_folder_make(&folder, "inspect"));
 	enum status status = path_join(own, folder.path, "converted");
 	if (status == OK)

@@ -1,6 +1,5 @@
 /* Verification of instance files. */
 #include <stdio.h>
-#include "base/stop.h"
 #include "base/temporary.h"
 #include "data/pretraining/instance_files.h"
 #include "formats/example.h"
@@ -57,7 +56,6 @@ enum status instance_file_verify(const char *path, struct instance_counts *out)
 		return static_file_verify(path);
 	if (format == INSTANCE_TFRECORD)
 		return verify_records(path, out);
-	stop_install(); /* so that the folder is removed even if this is interrupted */
 	TRY(temporary_folder_make(&folder, "verify"));
 	enum status status = path_join(own, folder.path, "converted");
 	if (status == OK)

@@ -36,7 +36,7 @@ static enum status room_for_tokens(struct maker *maker, int64_t count)
 {
 	struct squad_features *f = maker->out;
 	int64_t needed = maker->token_count + count;
-	TRY(memory_grow(&f->token_ids, &maker->id_capacity, needed, sizeof *f->token_ids, "tokens"));
+	TRY(memory_grow(&f->token_ids, &maker->id_capacity, needed + 1, sizeof *f->token_ids, "tokens"));
 	TRY(memory_grow(&f->token_words, &maker->of_word_capacity, needed, sizeof *f->token_words, "tokens"));
 	TRY(memory_grow(&f->token_begins, &maker->begin_capacity, needed, sizeof *f->token_begins, "tokens"));
 	return memory_grow(&f->token_ends, &maker->end_capacity, needed, sizeof *f->token_ends, "tokens");
@@ -205,7 +205,8 @@ static enum status add_query(struct maker *maker, int64_t q)
 		error_hint("give a larger --max_seq_length or a smaller --max_query_length");
 		return status;
 	}
-	TRY(memory_grow(&f->query_ids, &maker->query_capacity, begin + count, sizeof *f->query_ids, "questions"));
+	/* One more than needed: there is an address even if no question has a word. */
+	TRY(memory_grow(&f->query_ids, &maker->query_capacity, begin + count + 1, sizeof *f->query_ids, "questions"));
 	memcpy(f->query_ids + begin, maker->tokens.ids, (size_t)count * sizeof *f->query_ids);
 	f->query_starts[q + 1] = begin + count;
 	return OK;

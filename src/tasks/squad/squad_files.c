@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/file.h"
+#include "base/owned_files.h"
 #include "tasks/squad/squad_answers.h"
 #include "text/utf8.h"
 
@@ -87,7 +88,7 @@ static enum status write_one(const struct buffer *members, const char *folder, c
 	if (status == OK)
 		status = buffer_status(&text);
 	if (status == OK)
-		status = file_write(path, text.data, text.size);
+		status = owned_file_write(path, text.data, text.size);
 	buffer_release(&text);
 	return status;
 }
