@@ -189,7 +189,7 @@ static void run_squad_py(void **state)
 		       "--output_dir=%s/squad --use_tpu=False --version_2_with_negative=True --null_score_diff_threshold=-2.5 "
 		       "--verbose_logging=False",
 		       FOLDERS, FOLDERS);
-	assert_said("--task squad is meant");
+	assert_said("--task squad is assumed");
 	assert_holds("squad/predictions.json", "\"q2\": ");
 	assert_holds("squad/null_odds.json", "\"q2\": ");
 	assert_holds("squad/final/bertc_task.json", "\"null_score_diff_threshold\": -2.5");
