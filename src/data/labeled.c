@@ -110,7 +110,7 @@ void labeled_count_unknown(const struct labeled_set *set, const struct vocab *vo
 {
 	for (int64_t i = 0; i < set->token_count; i++) {
 		*unknown += set->ids[i] == vocab->unk;
-		*tokens += set->ids[i] != vocab->cls && set->ids[i] != vocab->sep;
+		*tokens += !template_has(&vocab->pair, set->ids[i]);
 	}
 }
 

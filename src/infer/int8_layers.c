@@ -41,21 +41,18 @@ static int32_t longest_text(const struct trial *trial)
 	return positions < TEXT_MOST ? positions : TEXT_MOST;
 }
 
-/* Adds [CLS] ids [SEP]. False: no room left. */
+/* Adds a text as the model reads it. False: no room left. */
 static bool add_text(struct trial *trial, const int32_t *ids, int64_t count)
 {
 	const struct vocab *vocab = &trial->saved->tokenizer.vocab;
-	int64_t most = longest_text(trial) - 2;
+	int32_t special = template_size(&vocab->single);
+	int64_t most = longest_text(trial) - special;
 	count = count < most ? count : most;
-	if (trial->text_count == TEXTS_MOST || trial->token_count + count + 2 > TOKENS_MOST)
+	if (trial->text_count == TEXTS_MOST || trial->token_count + count + special > TOKENS_MOST)
 		return false;
 	int32_t *to = trial->ids + trial->token_count;
-	trial->texts[trial->text_count++] = (struct encoder_text){.ids = to, .count = (int32_t)count + 2};
-	trial->token_count += count + 2;
-	*to++ = vocab->cls;
-	for (int64_t i = 0; i < count; i++)
-		*to++ = ids[i];
-	*to = vocab->sep;
+	trial->texts[trial->text_count++] = (struct encoder_text){.ids = to, .count = (int32_t)count + special};
+	trial->token_count += template_join(&vocab->single, ids, count, NULL, 0, to);
 	return true;
 }
 

@@ -44,19 +44,19 @@ void predictor_release(struct predictor *predictor)
 	*predictor = (struct predictor){0};
 }
 
-/* Makes [CLS] ids [SEP] a batch of one sequence. */
+/* Makes a text a batch of one sequence. */
 static void fill_batch(struct batch *batch, const struct vocab *vocab, const int32_t *ids, int32_t count)
 {
-	batch->token_count = batch->longest = count + 2;
+	int32_t size = template_join(&vocab->single, ids, count, NULL, 0, batch->ids);
+	batch->token_count = batch->longest = size;
 	batch->sequence_count = batch->example_count = 1;
 	batch->starts[0] = batch->example_starts[0] = 0;
-	batch->starts[1] = count + 2;
+	batch->starts[1] = size;
 	batch->example_starts[1] = 1;
 	batch->samples[0] = 0;
 	struct batch_labels *blanks = &batch->labels[HEAD_MASKED_WORDS];
 	blanks->count = 0;
-	for (int32_t i = 0; i < count + 2; i++) {
-		batch->ids[i] = i == 0 ? vocab->cls : i == count + 1 ? vocab->sep : ids[i - 1];
+	for (int32_t i = 0; i < size; i++) {
 		batch->types[i] = 0;
 		batch->positions[i] = i;
 		batch->token_samples[i] = 0;

@@ -123,8 +123,11 @@ enum status task_stream_answer(struct task_stream *stream, const struct line_chu
 		status = task_put(state, stream->form, &piece->set, &outputs, i, out);
 	task_outputs_release(&outputs);
 	stream->answered += *out_texts;
-	for (int64_t i = 0; i < set->sequence_count; i++) /* [CLS] [SEP], or [CLS] [SEP] [SEP] for a pair */
-		stream->empty += stream->sequences[i].count <= (stream->sequences[i].second > 0 ? 3 : 2);
+	const struct vocab *vocab = &stream->session->folder_tokenizer.vocab;
+	for (int64_t i = 0; i < set->sequence_count; i++) { /* special tokens only */
+		bool pair = stream->sequences[i].second > 0;
+		stream->empty += stream->sequences[i].count <= template_size(pair ? &vocab->pair : &vocab->single);
+	}
 	labeled_count_unknown(set, &stream->session->folder_tokenizer.vocab, &stream->unknown, &stream->tokens);
 	stream->cut_count += piece->set.cut_count;
 	stream->cut_tokens += piece->set.cut_tokens;

@@ -139,33 +139,31 @@ static void finish_sequence(struct text_chunk *texts, struct encoder_text sequen
 }
 
 /* How many leading tokens of a sequence are not pooled, when `prompt` tokens of the prompt remain at its beginning: those and
- * [CLS]. If the prompt fills the sequence, only [SEP] is pooled. */
-static int32_t left_out_of(int64_t prompt, int32_t count)
+ * the special tokens before them. If the prompt fills the sequence, only its last token is pooled. */
+static int32_t left_out_of(int64_t prompt, int32_t before, int32_t count)
 {
 	if (prompt <= 0)
 		return 0;
-	return prompt + 1 < count ? (int32_t)prompt + 1 : count - 1;
+	return prompt + before < count ? (int32_t)prompt + before : count - 1;
 }
 
-/* Adds [CLS] tokens [SEP] for each window. `left_out`: tokens of the prompt if they are not pooled, otherwise 0. */
+/* Adds a sequence for each window. `left_out`: tokens of the prompt if they are not pooled, otherwise 0. */
 static enum status add_windows(struct text_chunk *texts, const struct text_settings *settings, int32_t left_out,
 			       struct ready_text *ready)
 {
 	const struct vocab *vocab = tokenizer_vocab(settings->tokenizer);
 	const struct tokens *tokens = &texts->tokens[0];
-	int64_t room = settings->max_seq_length - 2, begin = 0;
+	int32_t special = template_size(&vocab->single);
+	int64_t room = settings->max_seq_length - special, begin = 0;
 	BUG_IF(room < 1 || settings->stride < 1);
 	for (bool last = false; !last; begin += settings->stride) {
 		int64_t count = tokens->count - begin < room ? tokens->count - begin : room;
 		last = begin + count == tokens->count;
-		TRY(add_sequence(texts, count + 2));
-		int32_t *ids = texts->ids + texts->id_count;
-		ids[0] = vocab->cls;
-		memcpy(ids + 1, tokens->ids + begin, (size_t)count * sizeof *ids);
-		ids[count + 1] = vocab->sep;
+		TRY(add_sequence(texts, count + special + 1));
+		int32_t size = template_join(&vocab->single, tokens->ids + begin, count, NULL, 0, texts->ids + texts->id_count);
 		finish_sequence(texts,
-				(struct encoder_text){.count = (int32_t)count + 2,
-						      .left_out = left_out_of(left_out - begin, (int32_t)count + 2)},
+				(struct encoder_text){.count = size,
+						      .left_out = left_out_of(left_out - begin, vocab->single.before, size)},
 				begin);
 		ready->count++;
 	}
@@ -217,11 +215,13 @@ static enum status encode(struct text_chunk *texts, const struct line_chunk *chu
 	TRY(add_sequence(texts, settings->max_seq_length));
 	task_join_tokens(tokenizer_vocab(settings->tokenizer), &tokens[0], text->pair ? &tokens[1] : NULL,
 			 settings->max_seq_length, texts->ids + texts->id_count, &encoded);
-	finish_sequence(texts,
-			(struct encoder_text){.count = encoded.count,
-					      .second = text->pair ? encoded.second : 0,
-					      .left_out = left_out_of(left_out, encoded.count)},
-			0);
+	finish_sequence(
+		texts,
+		(struct encoder_text){
+			.count = encoded.count,
+			.second = encoded.second < encoded.count ? encoded.second : 0,
+			.left_out = left_out_of(left_out, tokenizer_vocab(settings->tokenizer)->single.before, encoded.count)},
+		0);
 	ready->count = 1;
 	ready->cut = encoded.cut;
 	texts->counts.cut += encoded.cut > 0;

@@ -37,27 +37,35 @@ static enum status check_ids(const struct text_model *model, const struct text_i
 		if (input->ids[i] < 0 || input->ids[i] >= vocab->count)
 			return error_set(ERR_DATA, "text %lld has a token id %d, and the vocabulary has %d entries",
 					 (long long)number + 1, input->ids[i], vocab->count);
-	if (input->id_count < 2 || input->ids[0] != vocab->cls || input->ids[input->id_count - 1] != vocab->sep)
-		return error_set(
-			ERR_DATA,
-			"text %lld: token ids must be those of this model's own tokenizer, from [CLS] (%d) to [SEP] (%d)",
-			(long long)number + 1, vocab->cls, vocab->sep);
+	const struct token_template *template = &vocab->single;
+	int32_t special = template_size(template), before = template->before;
+	bool whole = input->id_count >= special && memcmp(input->ids, template->ids, (size_t)before * sizeof *input->ids) == 0 &&
+		     memcmp(input->ids + input->id_count - template->after, template->ids + before,
+			    (size_t) template->after * sizeof *input->ids) == 0;
+	if (!whole)
+		return error_set(ERR_DATA,
+				 "text %lld: token ids must be those of this model's own tokenizer, from %s (%d) to %s (%d)",
+				 (long long)number + 1, vocab->text[template->ids[0]], template->ids[0],
+				 vocab->text[template->ids[special - 1]], template->ids[special - 1]);
 	return OK;
 }
 
-/* Appends [CLS] tokens [SEP], cut to the model's length if that is allowed. */
+/* Appends a text with its special tokens, cut to the model's length if that is allowed. */
 static enum status append_text(struct id_block *block, const struct text_model *model, const int32_t *ids, int64_t count,
 			       int64_t number, const struct encoding_rules *rules)
 {
 	const struct vocab *vocab = &model->session.tokenizer.vocab;
-	int64_t room = model->longest - 2, cut = count > room ? count - room : 0;
+	const struct token_template *template = &vocab->single;
+	int64_t room = model->longest - template_size(template), cut = count > room ? count - room : 0;
 	if (cut > 0 && !rules->truncates)
-		return too_long(number, count + 2, model->longest);
+		return too_long(number, count + template_size(template), model->longest);
 	if (rules->cuts_left)
 		ids += cut;
-	TRY(append_ids(block, &vocab->cls, 1));
+	if (count + template_size(template) == 0)
+		return append_ids(block, &template->filler, 1);
+	TRY(append_ids(block, template->ids, template->before));
 	TRY(append_ids(block, ids, count - cut));
-	return append_ids(block, &vocab->sep, 1);
+	return append_ids(block, template->ids + template->before, template->after);
 }
 
 enum status text_model_prompt(const struct text_model *model, const char *name, const char **out)
@@ -97,6 +105,7 @@ static enum status encode_vector(const struct text_model *model, const struct te
 {
 	const char *prompt = rules->prompt;
 	int64_t before = block->count;
+	int32_t before_text = model->session.tokenizer.vocab.single.before;
 	if (input->ids) {
 		TRY(check_ids(model, input, number));
 		TRY(append_ids(block, input->ids, input->id_count));
@@ -106,16 +115,16 @@ static enum status encode_vector(const struct text_model *model, const struct te
 	if (prompt && model->sentences.leaves_out_prompt) {
 		tokens_clear(tokens);
 		TRY(tokenizer_encode(model->plain, prompt, strlen(prompt), tokens));
-		text->left_out = (int32_t)tokens->count + 1;
+		text->left_out = (int32_t)tokens->count + before_text;
 	}
 	TRY(tokenize_prompted(model, prompt, input->text, tokens));
 	TRY(append_text(block, model, tokens->ids, tokens->count, number, rules));
 	text->count = (int32_t)(block->count - before);
 	/* Cutting on the left removes the prompt first. */
-	int64_t cut = tokens->count + 2 - text->count;
-	if (rules->cuts_left && text->left_out > 1 && cut > 0)
-		text->left_out = text->left_out - 1 > cut ? text->left_out - (int32_t)cut : 1;
-	/* If the prompt fills the sequence, only [SEP] is left to pool. */
+	int64_t cut = tokens->count + template_size(&model->session.tokenizer.vocab.single) - text->count;
+	if (rules->cuts_left && text->left_out > before_text && cut > 0)
+		text->left_out = text->left_out - before_text > cut ? text->left_out - (int32_t)cut : before_text;
+	/* If the prompt fills the sequence, only its last token is left to pool. */
 	if (text->left_out >= text->count)
 		text->left_out = text->count - 1;
 	return OK;
@@ -129,15 +138,18 @@ static enum status encode_blanks(const struct text_model *model, const struct te
 	tokens_clear(tokens);
 	TRY(tokenizer_encode(model->blanks, input->text, strlen(input->text), tokens));
 	TRY(append_text(block, model, tokens->ids, tokens->count, number, &rules));
-	text->count = (int32_t)tokens->count + 2;
+	const struct vocab *vocab = &model->session.tokenizer.vocab;
+	text->count = (int32_t)tokens->count + template_size(&vocab->single);
 	for (int32_t i = 0; i < tokens->count; i++) {
-		int32_t row = i + 1;
-		if (tokens->ids[i] != model->session.tokenizer.vocab.mask)
+		int32_t row = i + vocab->single.before;
+		if (tokens->ids[i] != vocab->mask)
 			continue;
 		TRY(append_ids(rows, &row, 1));
 		text->row_count++;
 	}
-	return text->row_count > 0 ? OK : error_set(ERR_DATA, "text %lld has no [MASK]", (long long)number + 1);
+	return text->row_count > 0 ? OK
+				   : error_set(ERR_DATA, "text %lld has no %s", (long long)number + 1,
+					       vocab->mask >= 0 ? vocab->text[vocab->mask] : "[MASK]");
 }
 
 /* Points the texts into the blocks, which now belong to `out`. */

@@ -63,16 +63,18 @@ static enum status add_copy(struct pass *pass, const struct encoder_text *sequen
 	return OK;
 }
 
-static bool is_separator(const struct encoder_text *sequence, int32_t i)
+/* In plain text, no token is a special token of the templates. */
+static bool is_separator(const struct pass *pass, const struct encoder_text *sequence, int32_t i)
 {
-	return i == 0 || i == sequence->count - 1 || (sequence->second > 0 && i == sequence->second - 1);
+	return template_has(&pass->vocab->single, sequence->ids[i]) || template_has(&pass->vocab->pair, sequence->ids[i]);
 }
 
 /* The end of the unit that begins at token `begin`. */
 static int32_t unit_end(const struct pass *pass, const struct encoder_text *sequence, int32_t begin)
 {
 	int32_t end = begin + 1;
-	while (pass->whole_words && !is_separator(sequence, end) && pass->vocab->is_continuation[sequence->ids[end]])
+	while (pass->whole_words && end < sequence->count && !is_separator(pass, sequence, end) &&
+	       pass->vocab->is_continuation[sequence->ids[end]])
 		end++;
 	return end;
 }
@@ -83,11 +85,12 @@ struct windows {
 	const int32_t *starts;
 	int32_t count;
 	int64_t tokens;
+	const struct token_template *template;
 };
 
 static int64_t window_room(const struct windows *windows, int32_t w)
 {
-	return windows->sequences[w].count - 2;
+	return windows->sequences[w].count - template_size(windows->template);
 }
 
 static int32_t token_at(const struct windows *windows, int64_t g)
@@ -95,7 +98,7 @@ static int32_t token_at(const struct windows *windows, int64_t g)
 	int32_t w = 0;
 	while (g >= windows->starts[w] + window_room(windows, w))
 		w++;
-	return windows->sequences[w].ids[g - windows->starts[w] + 1];
+	return windows->sequences[w].ids[g - windows->starts[w] + windows->template->before];
 }
 
 /* Of the windows that contain all of [begin, end), the one with the most context on the shorter side; -1: none does. */
@@ -127,7 +130,7 @@ static enum status add_windows(struct pass *pass, const struct windows *windows,
 			end--;
 		for (int64_t g = begin; g < end; g++)
 			out->tokens[out->token_count + g - begin] = token_at(windows, g);
-		int32_t first = (int32_t)(begin - windows->starts[w]) + 1;
+		int32_t first = (int32_t)(begin - windows->starts[w]) + windows->template->before;
 		TRY(add_copy(pass, &windows->sequences[w], first, first + (int32_t)(end - begin), out->token_count));
 		out->token_count += end - begin;
 		own->units++;
@@ -141,7 +144,7 @@ static enum status add_sequence(struct pass *pass, const struct encoder_text *se
 	struct word_losses *out = pass->out;
 	for (int32_t begin = 0, end; begin < sequence->count; begin = end) {
 		end = begin + 1;
-		if (is_separator(sequence, begin))
+		if (is_separator(pass, sequence, begin))
 			continue;
 		end = unit_end(pass, sequence, begin);
 		memcpy(out->tokens + out->token_count, sequence->ids + begin, (size_t)(end - begin) * sizeof *out->tokens);
@@ -172,7 +175,8 @@ static enum status add_text(struct pass *pass, const struct text_chunk *texts, c
 	if (text->count == 1) {
 		TRY(add_sequence(pass, &texts->sequences[text->first], own));
 	} else {
-		struct windows windows = {texts->sequences + text->first, texts->window_starts + text->first, text->count, 0};
+		struct windows windows = {texts->sequences + text->first, texts->window_starts + text->first, text->count, 0,
+					  &pass->vocab->single};
 		windows.tokens = windows.starts[text->count - 1] + window_room(&windows, text->count - 1);
 		TRY(add_windows(pass, &windows, own));
 	}
@@ -184,6 +188,8 @@ enum status word_losses_compute(struct word_losses *out, struct encoder *encoder
 				const struct vocab *vocab, bool whole_words)
 {
 	struct pass pass = {.out = out, .encoder = encoder, .vocab = vocab, .whole_words = whole_words};
+	if (vocab->mask < 0)
+		return error_set(ERR_USAGE, "the model's tokenizer has no mask token, which scoring needs");
 	out->text_count = out->token_count = 0;
 	buffer_clear(&out->room);
 	(void)buffer_room(&out->room, (size_t)COPY_TOKENS * sizeof(int32_t));

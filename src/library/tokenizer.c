@@ -316,44 +316,52 @@ static void put_offsets(const struct call *call, const char *text, const struct 
 	}
 }
 
-/* Writes `count` tokens of a piece, followed by [SEP] unless special tokens are off. */
-static void put_piece(const struct call *call, const char *text, const struct piece *piece, int64_t count, int8_t type,
+/* Writes `count` tokens of a piece. */
+static void put_piece(const struct call *call, const char *text, const struct piece *piece, int64_t count, uint8_t type,
 		      int64_t *at)
 {
 	bertc_tokens *out = call->out;
-	int64_t first = *at, ids = count;
-	if (count > 0)
-		memcpy(out->ids + first, piece->tokens->ids + piece->first, (size_t)count * sizeof *out->ids);
+	if (count == 0)
+		return;
+	memcpy(out->ids + *at, piece->tokens->ids + piece->first, (size_t)count * sizeof *out->ids);
 	if (out->offsets)
-		put_offsets(call, text, piece, count, out->offsets + 2 * first);
-	if (!call->options->no_special_tokens) {
-		out->ids[first + count] = call->tokenizer->vocab.sep;
-		if (out->offsets)
-			out->offsets[2 * (first + count)] = out->offsets[2 * (first + count) + 1] = 0;
-		ids++;
-	}
+		put_offsets(call, text, piece, count, out->offsets + 2 * *at);
 	if (out->types)
-		memset(out->types + first, type, (size_t)ids);
-	*at += ids;
+		memset(out->types + *at, type, (size_t)count);
+	*at += count;
+}
+
+/* Writes special tokens [first, first + count) of a template. */
+static void put_special(const struct call *call, const struct token_template *template, int first, int count, int64_t *at)
+{
+	bertc_tokens *out = call->out;
+	for (int i = first; i < first + count && !call->options->no_special_tokens; i++, ++*at) {
+		out->ids[*at] = template->ids[i];
+		if (out->types)
+			out->types[*at] = (int8_t) template->types[i];
+		if (out->offsets)
+			out->offsets[2 * *at] = out->offsets[2 * *at + 1] = 0;
+	}
+}
+
+static const struct token_template *template_of(const struct call *call, int64_t i)
+{
+	const struct vocab *vocab = &call->tokenizer->vocab;
+	return call->pairs && call->pairs[i] ? &vocab->pair : &vocab->single;
 }
 
 static void put_text(const struct call *call, int64_t i, int64_t a, int64_t b)
 {
-	bertc_tokens *out = call->out;
+	const struct token_template *template = template_of(call, i);
 	const struct piece *pieces = &call->pieces[2 * (i - call->first)];
-	int64_t at = out->starts[i];
-	if (!call->options->no_special_tokens) {
-		out->ids[at] = call->tokenizer->vocab.cls;
-		if (out->types)
-			out->types[at] = 0;
-		if (out->offsets)
-			out->offsets[2 * at] = out->offsets[2 * at + 1] = 0;
-		at++;
-	}
-	put_piece(call, call->texts[i], &pieces[0], a, 0, &at);
+	int64_t at = call->out->starts[i];
+	put_special(call, template, 0, template->before, &at);
+	put_piece(call, call->texts[i], &pieces[0], a, template->first_type, &at);
+	put_special(call, template, template->before, template->between, &at);
 	if (call->pairs && call->pairs[i])
-		put_piece(call, call->pairs[i], &pieces[1], b, 1, &at);
-	out->starts[i + 1] = at;
+		put_piece(call, call->pairs[i], &pieces[1], b, template->second_type, &at);
+	put_special(call, template, template->before + template->between, template->after, &at);
+	call->out->starts[i + 1] = at;
 }
 
 /* Appends the slice's tokens, in order, to those of earlier slices. */
@@ -363,7 +371,7 @@ static enum status collect_slice(const struct call *call)
 	const bertc_encode_options *options = call->options;
 	int64_t most = out->starts[call->first];
 	for (int64_t i = 0; i < 2 * (call->end - call->first); i++)
-		most += call->pieces[i].count + 2;
+		most += call->pieces[i].count + TEMPLATE_TOKENS;
 	TRY(memory_grow(&out->ids, &out->id_capacity, most, sizeof *out->ids, "tokens"));
 	if (call->pairs)
 		TRY(memory_grow(&out->types, &out->type_capacity, most, sizeof *out->types, "tokens"));
@@ -372,7 +380,7 @@ static enum status collect_slice(const struct call *call)
 	for (int64_t i = call->first; i < call->end; i++) {
 		const struct piece *pieces = &call->pieces[2 * (i - call->first)];
 		int64_t a = pieces[0].count, b = pieces[1].count;
-		int64_t special = options->no_special_tokens ? 0 : call->pairs && call->pairs[i] ? 3 : 2;
+		int64_t special = options->no_special_tokens ? 0 : template_size(template_of(call, i));
 		if (options->max_length > 0)
 			task_cut_pair(&a, &b, options->max_length - special);
 		put_text(call, i, a, b);

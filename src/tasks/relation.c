@@ -224,12 +224,12 @@ static struct kept_tokens keep(const struct relation_encoder *encoder, int64_t r
 	return (struct kept_tokens){begin, half, tail, room};
 }
 
-/* The row of a token, after [CLS]. */
-static int32_t row_of(const struct kept_tokens *kept, int64_t token)
+/* The row of a token, after `before` special tokens. */
+static int32_t row_of(const struct kept_tokens *kept, int64_t token, int32_t before)
 {
 	int64_t place = token < kept->from + kept->head ? token - kept->from : kept->head + token - kept->tail;
 	BUG_IF(place < 0 || place >= kept->room);
-	return (int32_t)place + 1;
+	return (int32_t)place + before;
 }
 
 static enum status encode_relation(void *context, const struct task_state *state, const struct example_set *examples,
@@ -243,20 +243,17 @@ static enum status encode_relation(void *context, const struct task_state *state
 	else
 		TRY(mentions_find(&examples->examples[number], form, &encoder->marked));
 	TRY(encode_marked(encoder, state));
-	struct kept_tokens kept = keep(encoder, state->settings.max_seq_length - 2);
-	int32_t n = 0;
-	encoder->ids[n++] = vocab->cls;
-	for (int64_t i = 0; i < kept.head; i++)
-		encoder->ids[n++] = encoder->tokens[kept.from + i];
-	for (int64_t i = 0; i < kept.room - kept.head; i++)
-		encoder->ids[n++] = encoder->tokens[kept.tail + i];
-	encoder->ids[n++] = vocab->sep;
+	struct kept_tokens kept = keep(encoder, state->settings.max_seq_length - template_size(&vocab->single));
+	int32_t n = template_join(&vocab->single, encoder->tokens + kept.from, kept.head, encoder->tokens + kept.tail,
+				  kept.room - kept.head, encoder->ids);
+	int32_t before = vocab->single.before;
 	*out = (struct encoded_example){
 		.ids = encoder->ids,
 		.count = n,
-		.second = n,
+		.second = template_type_0(&vocab->single, kept.room, 0),
 		.cut = (int32_t)(encoder->count - kept.room),
-		.rows = {row_of(&kept, encoder->marks[FIRST_BEGINS]), row_of(&kept, encoder->marks[SECOND_BEGINS])},
+		.rows = {row_of(&kept, encoder->marks[FIRST_BEGINS], before),
+			 row_of(&kept, encoder->marks[SECOND_BEGINS], before)},
 	};
 	return OK;
 }

@@ -268,20 +268,12 @@ void task_cut_pair(int64_t *a, int64_t *b, int64_t room)
 void task_join_tokens(const struct vocab *vocab, const struct tokens *text, const struct tokens *pair, int32_t most, int32_t *ids,
 		      struct encoded_text *out)
 {
-	int64_t a = text->count, b = pair ? pair->count : 0, room = most - (pair ? 3 : 2), all = a + b;
+	const struct token_template *template = pair ? &vocab->pair : &vocab->single;
+	int64_t a = text->count, b = pair ? pair->count : 0, room = most - template_size(template), all = a + b;
 	BUG_IF(room < 0);
 	task_cut_pair(&a, &b, room);
-	int32_t n = 0;
-	ids[n++] = vocab->cls;
-	for (int64_t i = 0; i < a; i++)
-		ids[n++] = text->ids[i];
-	ids[n++] = vocab->sep;
-	out->second = n;
-	for (int64_t i = 0; i < b; i++)
-		ids[n++] = pair->ids[i];
-	if (pair)
-		ids[n++] = vocab->sep;
-	out->count = n;
+	out->count = template_join(template, text->ids, a, pair ? pair->ids : NULL, b, ids);
+	out->second = template_type_0(template, a, b);
 	out->cut = (int32_t)(all - a - b);
 }
 

@@ -266,10 +266,10 @@ static inline const float *task_output(const struct task_outputs *outputs, int64
 /* Cuts two texts of *a and *b tokens so that together they fit into `room`: the longer one (the second if equal) loses its last
  * token until they do (google-research/bert). */
 void task_cut_pair(int64_t *a, int64_t *b, int64_t room);
-/* One or two texts encoded as [CLS] A [SEP] or [CLS] A [SEP] B [SEP], cut to `most` tokens, pairs as by task_cut_pair(). `ids`
- * has room for `most` ids. */
+/* One or two texts encoded as the vocabulary's template says ([CLS] A [SEP] or [CLS] A [SEP] B [SEP]), cut to `most` tokens,
+ * pairs as by task_cut_pair(). `ids` has room for `most` ids. */
 struct encoded_text {
-	int32_t count, second; /* number of tokens; of those, in segment 0 */
+	int32_t count, second; /* number of tokens; of those, of type 0 */
 	int32_t cut;           /* number of tokens cut off */
 };
 void task_join_tokens(const struct vocab *vocab, const struct tokens *text, const struct tokens *pair, int32_t most, int32_t *ids,

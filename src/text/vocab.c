@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "text/tokenizer/chain.h"
+#include "text/tokenizer/post_processor.h"
 #include "text/unicode.h"
 
 #define VOCAB_FILE_LIMIT ((size_t)1 << 28) /* the largest published vocabulary takes 5 MB */
@@ -118,26 +119,12 @@ static void vocab_add(struct vocab *vocab, char **bytes, const char *text, size_
 	vocab->wordpiece_count = vocab->count;
 }
 
-/* Finds the special tokens and computes the hash. `name` is the file, or NULL. */
-static enum status vocab_complete(struct vocab *vocab, const char *name)
+/* Computes the hash of the entries. */
+static enum status vocab_hash(struct vocab *vocab)
 {
-	static const char *const texts[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
-	int32_t *const ids[] = {&vocab->pad, &vocab->unk, &vocab->cls, &vocab->sep, &vocab->mask};
-	struct buffer missing = {0}, all = {0};
-	enum status status = OK;
+	struct buffer all = {0};
+	enum status status;
 
-	for (int i = 0; i < 5; i++) {
-		*ids[i] = vocab_find(vocab, texts[i], strlen(texts[i]));
-		if (*ids[i] < 0)
-			buffer_format(&missing, " %s", texts[i]);
-	}
-	if (missing.size > 0) {
-		status = error_set(ERR_DATA, "'%s': no entry%s among its %d entries", name ? name : "vocabulary",
-				   buffer_string(&missing), vocab->count);
-		error_hint("a BERT vocabulary has one entry per line, among them [PAD] [UNK] [CLS] [SEP] [MASK]; 'bertc "
-			   "vocab' makes one from text");
-		goto out;
-	}
 	for (int32_t id = 0; id < vocab->count; id++) {
 		buffer_append(&all, vocab->text[id], vocab->size[id]);
 		buffer_char(&all, '\n');
@@ -145,9 +132,48 @@ static enum status vocab_complete(struct vocab *vocab, const char *name)
 	TRY_GOTO(buffer_status(&all), out);
 	vocab->hash = hash64(all.data, all.size);
 out:
-	buffer_release(&missing);
 	buffer_release(&all);
 	return status;
+}
+
+static void find_special(struct vocab *vocab, const char *const names[VOCAB_SPECIAL_TOKENS])
+{
+	int32_t *const ids[VOCAB_SPECIAL_TOKENS] = {&vocab->pad, &vocab->unk, &vocab->cls, &vocab->sep, &vocab->mask};
+
+	for (int i = 0; i < VOCAB_SPECIAL_TOKENS; i++)
+		*ids[i] = names[i] ? vocab_find(vocab, names[i], strlen(names[i])) : -1;
+}
+
+/* Finds BERT's special tokens and computes the hash. `name` is the file, or NULL. */
+static enum status vocab_complete(struct vocab *vocab, const char *name)
+{
+	static const char *const texts[VOCAB_SPECIAL_TOKENS] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+	int32_t ids[VOCAB_SPECIAL_TOKENS];
+	struct buffer missing = {0};
+	enum status status = OK;
+
+	find_special(vocab, texts);
+	vocab_special_ids(vocab, ids);
+	for (int i = 0; i < VOCAB_SPECIAL_TOKENS; i++)
+		if (ids[i] < 0)
+			buffer_format(&missing, " %s", texts[i]);
+	if (missing.size > 0) {
+		status = error_set(ERR_DATA, "'%s': no entry%s among its %d entries", name ? name : "vocabulary",
+				   buffer_string(&missing), vocab->count);
+		error_hint("a BERT vocabulary has one entry per line, among them [PAD] [UNK] [CLS] [SEP] [MASK]; 'bertc "
+			   "vocab' makes one from text");
+	}
+	buffer_release(&missing);
+	TRY(status);
+	post_processor_usual(vocab);
+	return vocab_hash(vocab);
+}
+
+void vocab_special_ids(const struct vocab *vocab, int32_t out[VOCAB_SPECIAL_TOKENS])
+{
+	const int32_t ids[VOCAB_SPECIAL_TOKENS] = {vocab->pad, vocab->unk, vocab->cls, vocab->sep, vocab->mask};
+
+	memcpy(out, ids, sizeof ids);
 }
 
 /* Makes a vocabulary from the lines of a file. */
@@ -215,31 +241,52 @@ out:
 	return status;
 }
 
-enum status vocab_from_entries(struct vocab *out, const char *const *entries, int32_t count)
+static enum status add_entries(struct vocab *out, const char *const *entries, int32_t count)
 {
-	enum status status;
 	int64_t total = 0;
-	char *bytes;
 
 	for (int32_t i = 0; i < count; i++)
 		total += (int64_t)strlen(entries[i]) + 1;
-	TRY_GOTO(vocab_allocate(out, count, total), fail);
-	bytes = ((struct vocab_memory *)out->memory)->bytes;
+	TRY(vocab_allocate(out, count, total));
+	char *bytes = ((struct vocab_memory *)out->memory)->bytes;
+	for (int32_t i = 0; i < count; i++)
+		vocab_add(out, &bytes, entries[i], strlen(entries[i]));
+	return OK;
+}
+
+enum status vocab_from_entries(struct vocab *out, const char *const *entries, int32_t count)
+{
+	enum status status;
+
+	*out = (struct vocab){.count = 0};
 	for (int32_t i = 0; i < count; i++) {
 		size_t size = strlen(entries[i]);
 
 		/* An entry that does not fit a line of vocab.txt would change the ids when that is read again. */
 		if (memchr(entries[i], '\n', size) || vocab_trimmed_size(entries[i], size) != size ||
-		    utf8_count_invalid(entries[i], size) > 0) {
-			status = error_set(ERR_DATA, "vocabulary entry %d does not fit a line of vocab.txt: '%s'", i, entries[i]);
-			goto fail;
-		}
-		vocab_add(out, &bytes, entries[i], size);
+		    utf8_count_invalid(entries[i], size) > 0)
+			return error_set(ERR_DATA, "vocabulary entry %d does not fit a line of vocab.txt: '%s'", i, entries[i]);
 	}
+	TRY_GOTO(add_entries(out, entries, count), fail);
 	TRY_GOTO(vocab_complete(out, NULL), fail);
 	return OK;
 fail:
 	vocab_release(out);
+	return status;
+}
+
+enum status vocab_from_tokens(struct vocab *out, const char *const *entries, int32_t count,
+			      const char *const special[VOCAB_SPECIAL_TOKENS])
+{
+	enum status status = add_entries(out, entries, count);
+
+	if (status == OK) {
+		find_special(out, special);
+		post_processor_usual(out);
+		status = vocab_hash(out);
+	}
+	if (status != OK)
+		vocab_release(out);
 	return status;
 }
 
@@ -296,7 +343,7 @@ static enum status rename_entry(struct vocab *vocab, int32_t id, const char *tex
 	memset(memory->slots, 0xFF, (size_t)(memory->slot_mask + 1) * sizeof *memory->slots);
 	for (int32_t i = 0; i < vocab->count; i++)
 		memory->slots[find_slot(vocab, vocab->text[i], vocab->size[i])] = i;
-	return vocab_complete(vocab, NULL);
+	return vocab_hash(vocab);
 }
 
 enum status vocab_add_token(struct vocab *vocab, const char *text, int32_t *out)

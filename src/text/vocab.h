@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/error.h"
+#include "text/token_template.h"
 
 /* An entry that is a token wherever it occurs in a text, before the text is split into words. The attributes are those of Hugging
  * Face's tokenizer.json. */
@@ -27,9 +28,10 @@ struct vocab {
 	bool *is_continuation;            /* [count] continues a word: in WordPiece, starts with the prefix */
 	char prefix[VOCAB_PREFIX_BYTES];  /* of WordPieces that continue a word: "##" */
 	int32_t pad, unk, cls, sep, mask; /* ids of [PAD] [UNK] [CLS] [SEP] [MASK], whatever they are called */
-	struct chain *chain;              /* how texts become entries; NULL: BERT's way, with tokenizer_settings */
-	int32_t wordpiece_count;          /* entries from this id on are added tokens, not pieces of words */
-	struct added_token *added;        /* [added_count] besides the five special tokens */
+	struct token_template single, pair;
+	struct chain *chain;       /* how texts become entries; NULL: BERT's way, with tokenizer_settings */
+	int32_t wordpiece_count;   /* entries from this id on are added tokens, not pieces of words */
+	struct added_token *added; /* [added_count] besides the five special tokens */
 	int32_t added_count;
 	uint64_t hash; /* of all entries in order; shards and checkpoints record it */
 	void *memory;
@@ -46,6 +48,13 @@ MUST_USE enum status vocab_read_lines(struct vocab *out, const char *path);
 MUST_USE enum status vocab_read(struct vocab *out, const char *path);
 /* Makes a vocabulary from entries in order; they are copied. */
 MUST_USE enum status vocab_from_entries(struct vocab *out, const char *const *entries, int32_t count);
+/* The same for the entries of a tokenizer.json, which may contain line ends. `special`: what the special tokens are called; NULL:
+ * there is none, and its id is -1. */
+#define VOCAB_SPECIAL_TOKENS 5
+MUST_USE enum status vocab_from_tokens(struct vocab *out, const char *const *entries, int32_t count,
+				       const char *const special[VOCAB_SPECIAL_TOKENS]);
+/* The ids of pad, unk, cls, sep and mask; -1: none. */
+void vocab_special_ids(const struct vocab *vocab, int32_t out[VOCAB_SPECIAL_TOKENS]);
 /* Size of an entry without the white space at its end, which vocab.txt cannot represent. */
 size_t vocab_trimmed_size(const char *text, size_t size);
 MUST_USE enum status vocab_write(const struct vocab *vocab, const char *path);

@@ -4,9 +4,10 @@
 
 #include "text/vocab.h"
 
-/* Adds the added tokens of the tokenizer.json that belongs to a vocab.txt: lists those that are entries of it, and appends the
- * others. ERR_STATE: its WordPiece model has other entries than the vocabulary (the message names the first one). ERR_DATA: it
- * cannot be used. After an error, the vocabulary is as it was. */
-MUST_USE enum status vocab_add_json(struct vocab *vocab, const char *path);
+/* Adds what the tokenizer.json that belongs to a vocab.txt says: lists its added tokens, of which some may be new entries, and
+ * takes over its normalizer, pre-tokenizer, and template. ERR_STATE: its WordPiece model has other entries than the vocabulary
+ * (the message names the first one). ERR_DATA: it cannot be used; *out_refused: because it has parts or values that bertc does
+ * not have, so that the vocabulary without it would be another tokenizer. After an error, the vocabulary is as it was. */
+MUST_USE enum status vocab_add_json(struct vocab *vocab, const char *path, bool *out_refused);
 
 #endif

@@ -38,7 +38,10 @@ static enum status take_added(struct vocab *vocab, const char *path)
 	if (!file_exists(json))
 		return warn_of_slow_tokenizer(path);
 	TRY(manifest_verify_file(json));
-	enum status status = vocab_add_json(vocab, json);
+	bool refused;
+	enum status status = vocab_add_json(vocab, json, &refused);
+	if (refused)
+		return status;
 	if (status == ERR_STATE) {
 		log_warning("'%s' and '%s' differ: %s; the first is used, transformers would use the second", path, json,
 			    error_last()->message);

@@ -187,7 +187,7 @@ static void test_added(void **state)
 	buffer_release(&text);
 }
 
-/* A tokenizer.json whose words are not made as BERT's are has another tokenizer, whatever its pieces are. */
+/* Parts that bertc does not have, and values that it cannot obey, are refused by name. */
 static void test_words_of_other_tokenizers(void **state)
 {
 	static const struct {
@@ -196,8 +196,16 @@ static void test_words_of_other_tokenizers(void **state)
 		{"", NULL},
 		{"\"normalizer\": null, \"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"},", NULL},
 		{"\"normalizer\": {\"type\": \"BertNormalizer\"},", NULL},
-		{"\"pre_tokenizer\": {\"type\": \"Whitespace\"},", "\"pre_tokenizer\" is of the type \"Whitespace\""},
-		{"\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": []},", "\"normalizer\" is of the type \"Sequence\""},
+		{"\"pre_tokenizer\": {\"type\": \"Whitespace\"},", NULL},
+		{"\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": []},", NULL},
+		{"\"pre_tokenizer\": {\"type\": \"UnicodeScripts\"},", "\"pre_tokenizer\" is of the type \"UnicodeScripts\""},
+		{"\"normalizer\": {\"type\": \"Nmt\"},", "\"normalizer\" is of the type \"Nmt\""},
+		{"\"normalizer\": {\"type\": \"BertNormalizer\", \"clean_text\": false},", "has a \"clean_text\" of false"},
+		{"\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"x+\"}, \"behavior\": \"Isolated\"},",
+		 "has a \"pattern\" of \"x+\""},
+		{"\"post_processor\": {\"type\": \"BertProcessing\", \"sep\": [\"[SEP]\", 4], \"cls\": [\"[CLS]\", 2]},",
+		 "special token '[SEP]' with the id 4"},
+		{"\"post_processor\": {\"type\": \"Other\"},", "\"post_processor\" is of the type \"Other\""},
 	};
 	static const char model[] = "\"model\": {\"type\": \"WordPiece\", \"vocab\": {\"[PAD]\": 0, \"[UNK]\": 1, \"[CLS]\": 2, "
 				    "\"[SEP]\": 3, \"[MASK]\": 4, \"a\": 5}}";

@@ -7,8 +7,6 @@
 #include "base/memory.h"
 #include "text/utf8.h"
 
-#define OVERHEAD 3 /* [CLS] and two [SEP] */
-
 /* State while features are made. */
 struct maker {
 	struct squad_features *out;
@@ -17,6 +15,11 @@ struct maker {
 	int64_t query_capacity, window_capacity;
 	int64_t token_count, word_count, window_count;
 };
+
+static const struct token_template *template_of(const struct squad_features *f)
+{
+	return &tokenizer_vocab(f->tokenizer)->pair;
+}
 
 /* ---- Paragraphs ---- */
 
@@ -197,7 +200,7 @@ static enum status add_query(struct maker *maker, int64_t q)
 		count = f->settings.max_query_length;
 		f->cut_questions++;
 	}
-	if (count + OVERHEAD >= f->settings.max_seq_length) {
+	if (count + template_size(template_of(f)) >= f->settings.max_seq_length) {
 		enum status status = error_set(ERR_USAGE,
 					       "question '%.100s' has %lld tokens: --max_seq_length %d leaves no room for its "
 					       "paragraph",
@@ -226,7 +229,8 @@ static int32_t window_step(const struct squad_feature_settings *settings, int32_
 
 static int32_t window_room(const struct squad_features *f, int64_t q)
 {
-	return f->settings.max_seq_length - OVERHEAD - (int32_t)(f->query_starts[q + 1] - f->query_starts[q]);
+	return f->settings.max_seq_length - template_size(template_of(f)) -
+	       (int32_t)(f->query_starts[q + 1] - f->query_starts[q]);
 }
 
 static enum status add_windows(struct maker *maker, int64_t q)
@@ -321,29 +325,26 @@ static int32_t query_size(const struct squad_features *f, int64_t window)
 
 int32_t squad_window_size(const struct squad_features *features, int64_t window)
 {
-	return query_size(features, window) + features->windows[window].length + OVERHEAD;
+	return query_size(features, window) + features->windows[window].length + template_size(template_of(features));
 }
 
 void squad_window_fill(const struct squad_features *features, int64_t window, int32_t *ids, int32_t *segments)
 {
-	const struct vocab *vocab = tokenizer_vocab(features->tokenizer);
+	const struct token_template *template = template_of(features);
 	const struct squad_window *w = &features->windows[window];
 	int64_t paragraph = features->set->questions[w->question].paragraph;
-	int32_t query = query_size(features, window), size = squad_window_size(features, window);
-	ids[0] = vocab->cls;
-	memcpy(ids + 1, features->query_ids + features->query_starts[w->question], (size_t)query * sizeof *ids);
-	ids[query + 1] = vocab->sep;
-	memcpy(ids + query + 2, features->token_ids + features->token_starts[paragraph] + w->first,
-	       (size_t)w->length * sizeof *ids);
-	ids[size - 1] = vocab->sep;
+	int32_t query = query_size(features, window), type_0 = template_type_0(template, query, w->length);
+	int32_t size = template_join(template, features->query_ids + features->query_starts[w->question], query,
+				     features->token_ids + features->token_starts[paragraph] + w->first, w->length, ids);
 	for (int32_t row = 0; row < size; row++)
-		segments[row] = row > query + 1;
+		segments[row] = row >= type_0;
 }
 
 int32_t squad_row_token(const struct squad_features *features, int64_t window, int32_t row)
 {
 	const struct squad_window *w = &features->windows[window];
-	int32_t within = row - query_size(features, window) - 2;
+	const struct token_template *template = template_of(features);
+	int32_t within = row - query_size(features, window) - template->before - template->between;
 	return within < 0 || within >= w->length ? -1 : w->first + within;
 }
 

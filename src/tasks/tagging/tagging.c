@@ -185,6 +185,7 @@ struct pieces {
 	int64_t count, capacity, first_capacity;
 	int32_t *window; /* scratch memory for a sequence */
 	struct tokens tokens;
+	struct buffer prefixed;
 };
 
 static void pieces_release(struct pieces *pieces)
@@ -193,6 +194,21 @@ static void pieces_release(struct pieces *pieces)
 	free(pieces->firsts);
 	free(pieces->window);
 	tokens_release(&pieces->tokens);
+	buffer_release(&pieces->prefixed);
+}
+
+/* Encodes a word as it is encoded within a text, where some tokenizers see the space before it. */
+static enum status encode_word(const struct tokenizer *tokenizer, const char *word, struct pieces *pieces)
+{
+	const char *prefix = tokenizer_word_prefix(tokenizer);
+	tokens_clear(&pieces->tokens);
+	if (!prefix[0] || word[0] == prefix[0])
+		return tokenizer_encode(tokenizer, word, strlen(word), &pieces->tokens);
+	buffer_clear(&pieces->prefixed);
+	buffer_text(&pieces->prefixed, prefix);
+	buffer_text(&pieces->prefixed, word);
+	TRY(buffer_status(&pieces->prefixed));
+	return tokenizer_encode(tokenizer, pieces->prefixed.data, pieces->prefixed.size, &pieces->tokens);
 }
 
 static enum status cut_words(const struct tokenizer *tokenizer, const char *const *words, int64_t count, struct pieces *out)
@@ -200,8 +216,7 @@ static enum status cut_words(const struct tokenizer *tokenizer, const char *cons
 	out->count = 0;
 	TRY(memory_grow(&out->firsts, &out->first_capacity, count, sizeof *out->firsts, "words"));
 	for (int64_t w = 0; w < count; w++) {
-		tokens_clear(&out->tokens);
-		TRY(tokenizer_encode(tokenizer, words[w], strlen(words[w]), &out->tokens));
+		TRY(encode_word(tokenizer, words[w], out));
 		TRY(memory_grow(&out->ids, &out->capacity, out->count + out->tokens.count, sizeof *out->ids, "pieces of words"));
 		out->firsts[w] = out->tokens.count > 0 ? out->count : -1;
 		for (int64_t i = 0; i < out->tokens.count; i++)
@@ -245,9 +260,7 @@ static enum status encode_window(struct task_state *state, struct task_set *set,
 	int64_t start = window_start(windows, number), left = windows->pieces - start;
 	int64_t count = left < windows->room ? left : windows->room;
 	bool begun = false;
-	pieces->window[0] = vocab->cls;
-	memcpy(pieces->window + 1, pieces->ids + start, (size_t)count * sizeof *pieces->window);
-	pieces->window[count + 1] = vocab->sep;
+	int32_t size = template_join(&vocab->single, pieces->ids + start, count, NULL, 0, pieces->window);
 	for (; *word < words; ++*word) {
 		int64_t w = first_word + *word, piece = pieces->firsts[*word];
 		if (piece < 0)
@@ -256,10 +269,10 @@ static enum status encode_window(struct task_state *state, struct task_set *set,
 			return OK;
 		if (!begun) {
 			TRY(labeled_begin(&set->encoded));
-			TRY(labeled_sequence(&set->encoded, pieces->window, (int32_t)count + 2, (int32_t)count + 2));
+			TRY(labeled_sequence(&set->encoded, pieces->window, size, template_type_0(&vocab->single, count, 0)));
 			begun = true;
 		}
-		int32_t row = (int32_t)(piece - start) + 1, id = text->gold ? text->gold[w] : -1;
+		int32_t row = (int32_t)(piece - start) + vocab->single.before, id = text->gold ? text->gold[w] : -1;
 		if (id >= state->labels.count)
 			id = -1;
 		float weight = id < 0 ? 0 : state->label_weights && set->use == TASK_TRAIN ? state->label_weights[id] : 1;
@@ -272,7 +285,8 @@ static enum status encode_window(struct task_state *state, struct task_set *set,
 static enum status encode_sentences(struct task_state *state, struct task_set *set, struct pieces *pieces)
 {
 	struct tag_text *text = set->own;
-	int64_t cut = 0, room = state->settings.max_seq_length - 2;
+	int64_t cut = 0,
+		room = state->settings.max_seq_length - template_size(&tokenizer_vocab(state->settings.tokenizer)->single);
 	BUG_IF(room < 1);
 	for (int64_t s = 0; s < text->sentence_count; s++) {
 		int64_t first = text->starts[s], words = text->starts[s + 1] - first, word = 0;

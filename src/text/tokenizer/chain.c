@@ -218,6 +218,10 @@ void chain_release(struct chain *chain)
 	}
 	if (chain->model)
 		chain->model->close(chain->model_own);
+	free(chain->trimming.spaces);
+	buffer_release(&chain->json);
+	buffer_release(&chain->config);
+	buffer_release(&chain->special_tokens);
 	*chain = (struct chain){.count = 0};
 }
 

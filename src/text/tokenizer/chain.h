@@ -57,6 +57,22 @@ struct stage {
 	void *own; /* what the kind needs to know */
 };
 
+/* Whether the spaces at the ends of a token are left out of its offsets (ByteLevel), except the one that add_prefix_space adds.
+ */
+struct offset_trimming {
+	bool is_on, add_prefix_space;
+	uint8_t *spaces; /* [2 * vocabulary] spaces at the beginning and at the end of each entry */
+};
+
+/* How ids become text again. */
+enum decoding {
+	DECODE_WORDPIECE,     /* entries, with spaces between words */
+	DECODE_BYTES,         /* the bytes that the entries' characters stand for */
+	DECODE_METASPACE,     /* U+2581 is a space; the one at the beginning is left out */
+	DECODE_SENTENCEPIECE, /* the same, and "<0x0A>" is a byte */
+	DECODE_JOIN,          /* entries, with a space between any two */
+};
+
 #define CHAIN_STAGES 16
 struct chain {
 	struct stage stages[CHAIN_STAGES];
@@ -65,6 +81,10 @@ struct chain {
 	bool bytes;
 	const struct token_model *model;
 	void *model_own; /* what the model has opened */
+	struct offset_trimming trimming;
+	enum decoding decoding;
+	/* The tokenizer.json that the chain was read from, and the files beside it; "" if there is none. */
+	struct buffer json, config, special_tokens;
 };
 
 /* A text's way through a chain, with the memory for it. */
@@ -139,7 +159,7 @@ void pieces_release(struct pieces *pieces);
 
 /* What a model is made from. `json` is the "model" of a tokenizer.json. */
 struct model_source {
-	const struct vocab *vocab; /* its entries, borrowed as long as the model is open */
+	const struct vocab *vocab; /* its entries are borrowed as long as the model is open, but the struct may move: copy it */
 	struct part part;
 	bool bytes; /* as in struct chain */
 };
@@ -155,13 +175,17 @@ struct token_model {
 
 /* ---- Reading ---- */
 
-/* Reads "normalizer", "pre_tokenizer", and "model" of a tokenizer.json, whose entries are `vocab` (borrowed). A part that is not
- * in the tables of tokenizer_parts.c is refused by name. */
+/* Reads "normalizer", "pre_tokenizer", "model", and "decoder" of a tokenizer.json, whose entries are `vocab` (borrowed). A part
+ * that is not in the tables of tokenizer_parts.c is refused by name. */
 MUST_USE enum status chain_read(struct chain *out, const struct vocab *vocab, const struct json *root, const char *path);
 /* Adds a stage behind the others. */
 MUST_USE enum status chain_add(struct chain *chain, const struct stage_kind *kind, const struct part *part);
 /* ERR_DATA: the value of a member cannot be obeyed. */
 MUST_USE enum status part_refuse(const struct part *part, const char *member);
+/* The same, for a value (may be NULL) within the member. */
+MUST_USE enum status part_refuse_value(const struct part *part, const char *member, const struct json *value);
+/* ERR_DATA: bertc does not have a part's type. */
+MUST_USE enum status part_refuse_type(const struct part *part);
 /* Warns of members that are neither in `known` nor in `ignored` (both end with NULL; may be NULL). */
 void part_warn_unknown(const struct part *part, const char *const *known, const char *const *ignored);
 

@@ -62,6 +62,8 @@ struct tokenizer_settings tokenizer_defaults(bool cased)
 
 static enum status use_chain(struct tokenizer *t)
 {
+	if (t->settings.compat == COMPAT_GOOGLE)
+		return error_set(ERR_USAGE, "Google's rules are for a vocab.txt; this vocabulary's tokenizer.json has its own");
 	t->model = t->chain->model;
 	t->model_own = t->chain->model_own;
 	return added_tokens_init(&t->added, t->vocab, t->chain, NULL, t->settings.special_tokens);
@@ -123,6 +125,11 @@ const struct vocab *tokenizer_vocab(const struct tokenizer *tokenizer)
 	return tokenizer->vocab;
 }
 
+const char *tokenizer_word_prefix(const struct tokenizer *tokenizer)
+{
+	return tokenizer->chain && tokenizer->chain->bytes ? " " : "";
+}
+
 const struct tokenizer_settings *tokenizer_settings_of(const struct tokenizer *tokenizer)
 {
 	return &tokenizer->settings;
@@ -164,6 +171,8 @@ struct encoding {
 	const struct tokenizer *tokenizer;
 	struct scratch *scratch;
 	struct tokens *tokens;
+	const char *text;
+	int64_t first; /* number of tokens before this text's */
 };
 
 static enum status tokens_grow(struct tokens *tokens)
@@ -189,16 +198,58 @@ static inline enum status push(struct tokens *tokens, int32_t id, uint32_t begin
 	return OK;
 }
 
-/* Appends the piece of a word that consists of its bytes [begin, end), with its place in the source. */
-static inline enum status push_piece(struct tokens *tokens, const struct word *word, int32_t id, size_t begin, size_t end)
+/* Takes characters off the ends of a token's place, as ByteLevel::process_offsets() does. A single space at the beginning of a
+ * text that gets one is taken to be that one. */
+static void trim(const struct encoding *e, uint32_t leading, uint32_t trailing, uint32_t *begin, uint32_t *end)
 {
-	if (word->begins)
-		return push(tokens, id, word->begins[begin], word->ends[end - 1]);
-	return push(tokens, id, word->begin + (uint32_t)begin, word->begin + (uint32_t)end);
+	const char *text = e->text;
+
+	if (leading == 1 && e->tokenizer->chain->trimming.add_prefix_space && (*begin == 0 || e->tokens->count == e->first))
+		leading = 0;
+	for (; leading > 0 && *begin < *end; leading--)
+		do
+			++*begin;
+		while (*begin < *end && ((unsigned char)text[*begin] & 0xC0) == 0x80);
+	for (; trailing > 0 && *end > *begin; trailing--)
+		do
+			--*end;
+		while (*end > *begin && ((unsigned char)text[*end] & 0xC0) == 0x80);
 }
 
-/* Stores the pieces of a word if they fit and if one begins where the other ends. */
-static void store(const struct pieces *pieces, size_t size, struct cached_word *cached)
+/* Pieces of a chain's words may begin or end within a character, and may leave out spaces at their ends. */
+static inline enum status push_chain_piece(struct encoding *e, const struct word *word, int32_t id, size_t begin, size_t end)
+{
+	const struct offset_trimming *trimming = &e->tokenizer->chain->trimming;
+	uint32_t first, last;
+
+	if (word->begins) {
+		first = word->begins[begin];
+		last = word->ends[end - 1];
+	} else {
+		while (begin > 0 && ((unsigned char)word->text[begin] & 0xC0) == 0x80)
+			begin--;
+		while (end < word->size && ((unsigned char)word->text[end] & 0xC0) == 0x80)
+			end++;
+		first = word->begin + (uint32_t)begin;
+		last = word->begin + (uint32_t)end;
+	}
+	if (trimming->spaces && (trimming->spaces[2 * (size_t)id] | trimming->spaces[2 * (size_t)id + 1]))
+		trim(e, trimming->spaces[2 * (size_t)id], trimming->spaces[2 * (size_t)id + 1], &first, &last);
+	return push(e->tokens, id, first, last);
+}
+
+/* Appends the piece of a word that consists of its bytes [begin, end), with its place in the source. */
+static inline enum status push_piece(struct encoding *e, const struct word *word, int32_t id, size_t begin, size_t end)
+{
+	if (e->tokenizer->chain)
+		return push_chain_piece(e, word, id, begin, end);
+	if (word->begins)
+		return push(e->tokens, id, word->begins[begin], word->ends[end - 1]);
+	return push(e->tokens, id, word->begin + (uint32_t)begin, word->begin + (uint32_t)end);
+}
+
+/* Stores the pieces of a word if they fit and if one begins where the other ends; of several, none may be unknown. */
+static void store(const struct pieces *pieces, size_t size, int32_t unknown, struct cached_word *cached)
 {
 	size_t end = 0;
 
@@ -208,7 +259,7 @@ static void store(const struct pieces *pieces, size_t size, struct cached_word *
 	for (int64_t i = 0; i < pieces->count; i++) {
 		const struct piece *piece = &pieces->items[i];
 
-		if (piece->begin != end)
+		if (piece->begin != end || (piece->id == unknown && pieces->count > 1))
 			return;
 		end = piece->end;
 		cached->ids[i] = piece->id;
@@ -229,11 +280,11 @@ static enum status split_word(struct encoding *e, const struct word *word, struc
 	for (int64_t i = 0; i < pieces->count; i++) {
 		const struct piece *piece = &pieces->items[i];
 
-		TRY(push_piece(e->tokens, word, piece->id, piece->begin, piece->end));
+		TRY(push_piece(e, word, piece->id, piece->begin, piece->end));
 		e->tokens->unknown += piece->id == t->vocab->unk;
 	}
 	if (cached)
-		store(pieces, word->size, cached);
+		store(pieces, word->size, t->vocab->unk, cached);
 	return OK;
 }
 
@@ -243,9 +294,7 @@ static inline enum status encode_cached(struct encoding *e, const struct word *w
 	uint64_t hash = (low ^ (high * 0x9E3779B97F4A7C15u)) * 0xD6E8FEB86659FD93u;
 	struct cached_word *cached = &e->scratch->cache[hash >> (64 - TOKENIZER_CACHE_BITS)];
 
-	/* Words from a chain may contain NULs, so the last piece must end where the word does. */
-	if (cached->key[0] != low || cached->key[1] != high || cached->count == 0 ||
-	    cached->ends[cached->count - 1] != word->size) {
+	if (cached->key[0] != low || cached->key[1] != high) {
 		cached->key[0] = cached->key[1] = 0;
 		TRY(split_word(e, word, cached));
 		if (cached->count > 0) {
@@ -254,9 +303,10 @@ static inline enum status encode_cached(struct encoding *e, const struct word *w
 		}
 		return OK;
 	}
+	if (cached->ids[0] == e->tokenizer->vocab->unk)
+		e->tokens->unknown++;
 	for (size_t i = 0, begin = 0; i < cached->count; i++) {
-		TRY(push_piece(e->tokens, word, cached->ids[i], begin, cached->ends[i]));
-		e->tokens->unknown += cached->ids[i] == e->tokenizer->vocab->unk;
+		TRY(push_piece(e, word, cached->ids[i], begin, cached->ends[i]));
 		begin = cached->ends[i];
 	}
 	return OK;
@@ -335,11 +385,36 @@ static enum status encode_words(struct encoding *e, const char *text, size_t beg
 	return status;
 }
 
+/* Other than BERT's words, those of a chain may contain NULs. */
+static enum status encode_chain_word(void *context, const struct word *word)
+{
+	return memchr(word->text, '\0', word->size) ? split_word(context, word, NULL) : encode_word(context, word);
+}
+
+/* Appends an added token, with the white space that it takes. */
+static enum status push_added(struct encoding *e, int32_t id, uint32_t begin, uint32_t end)
+{
+	if (e->tokenizer->chain && e->tokenizer->chain->trimming.is_on) {
+		uint32_t leading = 0, trailing = 0, c;
+
+		for (size_t at = begin; at < end; leading++) {
+			at += utf8_decode(e->text + at, end - at, &c);
+			if (!unicode_is_space(c))
+				break;
+		}
+		for (size_t at = end; at > begin; trailing++) {
+			at -= utf8_decode_last(e->text + begin, at - begin, &c);
+			if (!unicode_is_space(c))
+				break;
+		}
+		trim(e, leading, trailing, &begin, &end);
+	}
+	return push(e->tokens, id, begin, end);
+}
+
 static enum status encode_chain_token(void *context, int32_t id, const struct word *word)
 {
-	struct encoding *e = context;
-
-	return push(e->tokens, id, word->begin, word->end);
+	return push_added(context, id, word->begin, word->end);
 }
 
 /* Encodes text[begin, end) in a chain; the same tokens are looked for. */
@@ -349,7 +424,7 @@ static enum status encode_chain(struct encoding *e, const char *text, size_t beg
 	struct chain_run *run = &e->scratch->run;
 
 	run->chain = e->tokenizer->chain;
-	run->word = encode_word;
+	run->word = encode_chain_word;
 	run->token = encode_chain_token;
 	run->added = patterns->count > 0 ? patterns : NULL;
 	run->context = e;
@@ -403,14 +478,14 @@ static enum status encode_with_added(struct encoding *e, const char *text, size_
 		return text_too_long(size);
 	for (size_t at = 0; added_tokens_next(&e->tokenizer->added.plain, text, size, &at, done, &match); done = match.end) {
 		TRY(encode_normalized(e, text, done, match.begin));
-		TRY(push(e->tokens, match.id, (uint32_t)match.begin, (uint32_t)match.end));
+		TRY(push_added(e, match.id, (uint32_t)match.begin, (uint32_t)match.end));
 	}
 	return encode_normalized(e, text, done, size);
 }
 
 enum status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t size, struct tokens *out)
 {
-	struct encoding encoding = {.tokenizer = tokenizer, .tokens = out};
+	struct encoding encoding = {.tokenizer = tokenizer, .tokens = out, .text = text, .first = out->count};
 
 	TRY(scratch_of(out, &encoding.scratch));
 	TRY(take_cache(encoding.scratch, tokenizer));

@@ -3,10 +3,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "text/tokenizer.h"
+#include "text/tokenizer/chain.h"
+#include "text/tokenizer/token_files.h"
 
-#define CONFIG_LIMIT ((size_t)256 << 20) /* tokenizer.json includes the vocabulary */
-
-static const char *const special_names[] = {"pad_token", "unk_token", "cls_token", "sep_token", "mask_token"};
 static const char *const special_texts[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 
 /* The path of a file in the folder of the vocabulary. */
@@ -89,21 +88,24 @@ static enum status refuse_other_tokenizers(const struct json *object, const char
 	return OK;
 }
 
-static enum status read_settings_file(const char *path, struct tokenizer_settings *settings, bool *out_found)
+/* `json_decides`: there is a tokenizer.json, which says how texts are split; then this file's class matters only for the case. */
+static enum status read_settings_file(const char *path, bool json_decides, struct tokenizer_settings *settings, bool *out_found)
 {
 	struct json_document document = {0};
 	struct tokenizer_settings found = *settings;
 	const struct json *normalizer;
 	enum status status = OK;
 
-	TRY(json_read(&document, path, CONFIG_LIMIT));
+	TRY(json_read(&document, path, TOKENIZER_FILE_LIMIT));
 	normalizer = json_member(document.root, "normalizer");
 	if (document.root->kind != JSON_OBJECT)
 		status = error_set(ERR_DATA, "'%s': not a JSON object", path);
-	else
+	else if (!json_decides)
 		status = refuse_other_tokenizers(document.root, path);
 	if (status != OK) {
 		/* nothing to read */
+	} else if (json_decides && !json_member(document.root, "model") && !token_files_class_decides(document.root)) {
+		/* tokenizer.json says it */
 	} else if (json_member(document.root, "do_lower_case")) {
 		status = read_settings(document.root, path, "do_lower_case", "tokenize_chinese_chars", &found);
 		*out_found = true;
@@ -124,15 +126,17 @@ enum status tokenizer_settings_read(const char *vocab_path, struct tokenizer_set
 	static const char *const names[] = {"tokenizer_config.json", "tokenizer.json"};
 	struct buffer path = {0};
 	enum status status = OK;
-	bool any = false;
+	bool any = false, json_decides;
 
 	*out_found = false;
+	TRY_GOTO(path_beside(vocab_path, names[1], &path), out);
+	json_decides = file_exists(path.data);
 	for (int i = 0; i < 2 && !*out_found; i++) {
 		TRY_GOTO(path_beside(vocab_path, names[i], &path), out);
 		if (!file_exists(path.data))
 			continue;
 		any = any || i == 0;
-		TRY_GOTO(read_settings_file(path.data, settings, out_found), out);
+		TRY_GOTO(read_settings_file(path.data, json_decides, settings, out_found), out);
 	}
 	*out_found = *out_found || any;
 out:
@@ -259,7 +263,7 @@ static void put_config(struct json_writer *json, const struct tokenizer_settings
 	json_put_bool(json, "tokenize_chinese_chars", settings->split_chinese);
 	json_put_integer(json, "model_max_length", max_length);
 	for (int i = 0; i < 5; i++)
-		json_put_string(json, special_names[i], special_texts[i]);
+		json_put_string(json, special_members[i], special_texts[i]);
 	json_close(json);
 }
 
@@ -273,6 +277,69 @@ static enum status write_json(struct buffer *text, const char *folder, const cha
 	return file_write(path, text->data, text->size);
 }
 
+/* ---- Tokenizers that are not made of BERT's parts are written as they were read ---- */
+
+static void put_value(struct json_writer *json, const char *key, const struct json *value)
+{
+	switch (value->kind) {
+	case JSON_NULL: json_put_null(json, key); return;
+	case JSON_BOOL: json_put_bool(json, key, value->boolean); return;
+	case JSON_NUMBER:
+	case JSON_STRING: json_put_again(json, key, value); return;
+	case JSON_ARRAY:
+	case JSON_OBJECT: break;
+	}
+	json_open(json, key, value->kind == JSON_ARRAY ? '[' : '{');
+	for (const struct json *child = value->first_child; child; child = child->next)
+		put_value(json, child->key, child);
+	json_close(json);
+}
+
+/* tokenizer_config.json with another maximum length; if there was none, with what AutoTokenizer needs. */
+static enum status put_kept_config(struct json_writer *json, const struct vocab *vocab, int64_t max_length)
+{
+	const struct buffer *text = &vocab->chain->config;
+	struct json_document document = {0};
+	int32_t special[VOCAB_SPECIAL_TOKENS];
+
+	if (text->size > 0)
+		TRY(json_parse(&document, "tokenizer_config.json", buffer_string(text), text->size));
+	json_open(json, NULL, '{');
+	for (const struct json *member = document.root ? document.root->first_child : NULL; member; member = member->next)
+		if (strcmp(member->key, "model_max_length") != 0)
+			put_value(json, member->key, member);
+	json_put_integer(json, "model_max_length", max_length);
+	vocab_special_ids(vocab, special);
+	if (!json_member(document.root, "tokenizer_class"))
+		json_put_string(json, "tokenizer_class", "PreTrainedTokenizerFast");
+	for (int i = 0; i < VOCAB_SPECIAL_TOKENS; i++)
+		if (special[i] >= 0 && !json_member(document.root, special_members[i]))
+			json_put_string(json, special_members[i], vocab->text[special[i]]);
+	json_close(json);
+	json_release(&document);
+	return OK;
+}
+
+static enum status write_kept(const struct vocab *vocab, int64_t max_length, const char *folder)
+{
+	const struct chain *chain = vocab->chain;
+	struct buffer text = {0};
+	struct json_writer json = {.out = &text, .indent = 2};
+	char path[PATH_BYTES];
+	enum status status;
+
+	TRY_GOTO(path_join(path, folder, "tokenizer.json"), out);
+	TRY_GOTO(file_write(path, chain->json.data, chain->json.size), out);
+	TRY_GOTO(put_kept_config(&json, vocab, max_length), out);
+	TRY_GOTO(write_json(&text, folder, "tokenizer_config.json"), out);
+	TRY_GOTO(path_join(path, folder, "special_tokens_map.json"), out);
+	if (chain->special_tokens.size > 0)
+		TRY_GOTO(file_write(path, chain->special_tokens.data, chain->special_tokens.size), out);
+out:
+	buffer_release(&text);
+	return status;
+}
+
 enum status tokenizer_write_folder(const struct vocab *vocab, const struct tokenizer_settings *settings, int64_t max_length,
 				   const char *folder)
 {
@@ -281,6 +348,8 @@ enum status tokenizer_write_folder(const struct vocab *vocab, const struct token
 	char path[PATH_BYTES];
 	enum status status;
 
+	if (vocab->chain)
+		return write_kept(vocab, max_length, folder);
 	TRY_GOTO(path_join(path, folder, "vocab.txt"), out);
 	TRY_GOTO(vocab_write(vocab, path), out);
 	put_tokenizer(&json, vocab, settings);
@@ -291,7 +360,7 @@ enum status tokenizer_write_folder(const struct vocab *vocab, const struct token
 	buffer_clear(&text);
 	json_open(&json, NULL, '{');
 	for (int i = 0; i < 5; i++)
-		json_put_string(&json, special_names[i], special_texts[i]);
+		json_put_string(&json, special_members[i], special_texts[i]);
 	json_close(&json);
 	TRY_GOTO(write_json(&text, folder, "special_tokens_map.json"), out);
 out:

@@ -4,9 +4,12 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "text/tokenizer/bert_stages.h"
+#include "text/tokenizer/bpe.h"
+#include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/chain.h"
 #include "text/tokenizer/charsmap.h"
 #include "text/tokenizer/metaspace.h"
+#include "text/tokenizer/split_stages.h"
 #include "text/tokenizer/text_stages.h"
 #include "text/tokenizer/unicode_forms.h"
 #include "text/tokenizer/unigram.h"
@@ -18,14 +21,14 @@ static const struct stage_kind *const normalizers[] = {
 };
 
 static const struct stage_kind *const pre_tokenizers[] = {
-	&stage_bert_pre_tokenizer,
-	&stage_metaspace,
-	&stage_whitespace_split,
+	&stage_bert_pre_tokenizer, &stage_byte_level, &stage_digits,     &stage_metaspace,
+	&stage_punctuation,        &stage_split,      &stage_whitespace, &stage_whitespace_split,
 };
 
 static const struct token_model *const models[] = {
 	&unigram_model,
 	&wordpiece_model,
+	&bpe_model,
 };
 
 /* A role of parts: its kinds, and what a Sequence calls its members. */
@@ -47,10 +50,14 @@ static const char *type_of(const struct part *part)
 
 enum status part_refuse(const struct part *part, const char *member)
 {
-	const struct json *value = json_member(part->object, member);
+	return part_refuse_value(part, member, json_member(part->object, member));
+}
+
+enum status part_refuse_value(const struct part *part, const char *member, const struct json *value)
+{
 	struct buffer text = {0};
 	if (value && (value->kind == JSON_STRING || value->kind == JSON_NUMBER))
-		buffer_format(&text, " of \"%.60s\"", value->text);
+		buffer_format(&text, " of \"%.300s\"", value->text);
 	else if (value && value->kind == JSON_BOOL)
 		buffer_text(&text, value->boolean ? " of true" : " of false");
 	enum status status = error_set(ERR_DATA, "'%s': \"%s\" of the type \"%.60s\" has a \"%s\"%s, which bertc does not have",
@@ -76,7 +83,7 @@ void part_warn_unknown(const struct part *part, const char *const *known, const 
 				    part->role);
 }
 
-static enum status refuse_type(const struct part *part)
+enum status part_refuse_type(const struct part *part)
 {
 	enum status status = error_set(ERR_DATA, "'%s': \"%s\" is of the type \"%.60s\", which bertc does not have", part->path,
 				       part->role, type_of(part));
@@ -117,7 +124,19 @@ static enum status add_part(struct chain *chain, const struct role *role, const 
 	for (size_t i = 0; i < role->count; i++)
 		if (strcmp(role->kinds[i]->type, type) == 0)
 			return chain_add(chain, role->kinds[i], part);
-	return refuse_type(part);
+	return part_refuse_type(part);
+}
+
+/* The model behind a ByteLevel stage receives bytes, so nothing may come between. */
+static enum status find_byte_level(struct chain *chain, const char *path)
+{
+	for (int i = 0; i < chain->count; i++) {
+		chain->bytes = chain->stages[i].kind == &stage_byte_level;
+		if (chain->bytes && i + 1 < chain->count)
+			return error_set(ERR_DATA,
+					 "'%s': there is a pre-tokenizer behind \"ByteLevel\", which bertc does not have", path);
+	}
+	return OK;
 }
 
 static enum status read_model(struct chain *chain, const struct vocab *vocab, const struct part *part)
@@ -136,7 +155,35 @@ static enum status read_model(struct chain *chain, const struct vocab *vocab, co
 		chain->model = models[i];
 		return OK;
 	}
-	return refuse_type(part);
+	return part_refuse_type(part);
+}
+
+/* Finds out how ids become text; an unknown way matters for nothing else. */
+static void read_decoder(struct chain *chain, const struct part *part)
+{
+	static const char *const known[] = {"Replace", "ByteFallback", "Fuse", "Strip", NULL};
+	const char *type = type_of(part);
+	const struct json *members = json_member(part->object, "decoders");
+	chain->decoding = DECODE_JOIN;
+	if (!part->object || part->object->kind == JSON_NULL)
+		return;
+	if (strcmp(type, "WordPiece") == 0)
+		chain->decoding = DECODE_WORDPIECE;
+	else if (strcmp(type, "ByteLevel") == 0)
+		chain->decoding = DECODE_BYTES;
+	else if (strcmp(type, "Metaspace") == 0)
+		chain->decoding = DECODE_METASPACE;
+	else if (strcmp(type, "Sequence") == 0 && members && members->kind == JSON_ARRAY) {
+		chain->decoding = DECODE_SENTENCEPIECE;
+		for (const struct json *member = members->first_child; member; member = member->next) {
+			struct part one = {member, part->path, part->role};
+			if (!is_listed(known, type_of(&one)))
+				read_decoder(chain, &one);
+		}
+	} else {
+		log_warning("'%s': bertc does not have the decoder \"%.60s\"; texts are decoded with a space between tokens",
+			    part->path, type);
+	}
 }
 
 enum status chain_read(struct chain *out, const struct vocab *vocab, const struct json *root, const char *path)
@@ -148,6 +195,9 @@ enum status chain_read(struct chain *out, const struct vocab *vocab, const struc
 		if (i == 0)
 			out->normalizer_count = out->count;
 	}
+	if (status == OK)
+		status = find_byte_level(out, path);
+	read_decoder(out, &(struct part){json_member(root, "decoder"), path, "decoder"});
 	if (status == OK)
 		status = read_model(out, vocab, &(struct part){json_member(root, "model"), path, "model"});
 	if (status != OK)

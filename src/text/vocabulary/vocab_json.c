@@ -1,9 +1,16 @@
 /* Reads the vocabulary in a tokenizer.json, and compares one with the vocab.txt beside it. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/file.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "text/tokenizer/chain.h"
+#include "text/tokenizer/pair_files.h"
+#include "text/tokenizer/post_processor.h"
+#include "text/tokenizer/token_files.h"
 #include "text/vocab_json.h"
 
 #define FILE_LIMIT ((size_t)256 << 20)
@@ -29,9 +36,19 @@ static enum status put_entry(struct entries *entries, const char *text, size_t s
 	return OK;
 }
 
+/* Entries are the members of an object or, of a Unigram model, pairs of an entry and its score. */
 static enum status put_model(struct entries *entries, const struct json *vocab)
 {
-	for (const struct json *entry = vocab->first_child; entry; entry = entry->next) {
+	int64_t index = 0;
+	for (const struct json *entry = vocab->first_child; entry; entry = entry->next, index++) {
+		const struct json *text = entry->first_child;
+		if (vocab->kind == JSON_ARRAY) {
+			if (!text || text->kind != JSON_STRING)
+				return error_set(ERR_DATA, "'%s': entry %lld is not text and score", entries->path,
+						 (long long)index);
+			TRY(put_entry(entries, text->text, text->text_size, index));
+			continue;
+		}
 		if (entry->kind != JSON_NUMBER || !entry->is_integer)
 			return error_set(ERR_DATA, "'%s': the id of '%.200s' is not a number", entries->path, entry->key);
 		TRY(put_entry(entries, entry->key, strlen(entry->key), entry->integer));
@@ -66,34 +83,16 @@ static enum status put_added(struct entries *entries, const struct json *added)
 static enum status find_model(const struct json *root, const char *path, const struct json **out_vocab)
 {
 	const struct json *model = json_member(root, "model"), *vocab = json_member(model, "vocab");
-	const struct json *type = json_member(model, "type");
-	if (!vocab || vocab->kind != JSON_OBJECT || (type && (type->kind != JSON_STRING || strcmp(type->text, "WordPiece") != 0)))
-		return error_set(ERR_DATA, "'%s': no WordPiece model, as BERT has", path);
+	if (!vocab || (vocab->kind != JSON_OBJECT && vocab->kind != JSON_ARRAY))
+		return error_set(ERR_DATA, "'%s': no model with a vocabulary", path);
 	*out_vocab = vocab;
-	return OK;
-}
-
-/* Words have to be made the way BERT's are, or their pieces are others. A file need not say how they are made. */
-static enum status check_words(const struct json *root, const char *path)
-{
-	static const char *const parts[][2] = {{"normalizer", "BertNormalizer"}, {"pre_tokenizer", "BertPreTokenizer"}};
-	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-		const struct json *type = json_member(json_member(root, parts[i][0]), "type");
-		if (!type || type->kind != JSON_STRING || strcmp(type->text, parts[i][1]) == 0)
-			continue;
-		enum status status = error_set(ERR_DATA, "'%s': \"%s\" is of the type \"%.100s\"; bertc has BERT's, \"%s\", only",
-					       path, parts[i][0], type->text, parts[i][1]);
-		error_hint("texts would be split into other tokens than those the model was trained with");
-		return status;
-	}
 	return OK;
 }
 
 static enum status collect(struct entries *entries, const struct json *root)
 {
-	const struct json *vocab, *added = json_member(root, "added_tokens");
+	const struct json *vocab = NULL, *added = json_member(root, "added_tokens");
 	TRY(find_model(root, entries->path, &vocab));
-	TRY(check_words(root, entries->path));
 	entries->capacity = vocab->child_count + (added ? added->child_count : 0);
 	TRY(memory_new(&entries->text, entries->capacity, sizeof *entries->text, "entries of a vocabulary"));
 	TRY(put_model(entries, vocab));
@@ -105,50 +104,223 @@ static enum status collect(struct entries *entries, const struct json *root)
 	return OK;
 }
 
-static bool flag_of(const struct json *token, const char *name, bool otherwise)
+/* ---- How texts become entries ---- */
+
+/* The member is absent or has this value. */
+static bool is_usual(const struct json *object, const char *name, const char *usual)
 {
-	const struct json *flag = json_member(token, name);
-	return flag && flag->kind == JSON_BOOL ? flag->boolean : otherwise;
+	const struct json *member = json_member(object, name);
+	if (!member)
+		return true;
+	return (member->kind == JSON_STRING || member->kind == JSON_NUMBER) && strcmp(member->text, usual) == 0;
 }
 
-/* Lists added tokens besides BERT's own. */
-static enum status list_added(struct vocab *vocab, const struct json *added)
+/* A file need not say how words are made; then they are BERT's. */
+static bool has_usual_type(const struct json *root, const char *role, const char *usual)
 {
-	for (const struct json *token = added ? added->first_child : NULL; token; token = token->next) {
-		int32_t id = (int32_t)json_member(token, "id")->integer;
-		bool special = flag_of(token, "special", false);
-		if (!vocab_is_special(vocab, id))
-			TRY(vocab_list_added(vocab, &(struct added_token){
-							    .id = id,
-							    .normalized = flag_of(token, "normalized", !special),
-							    .single_word = flag_of(token, "single_word", false),
-							    .lstrip = flag_of(token, "lstrip", false),
-							    .rstrip = flag_of(token, "rstrip", false),
-							    .special = special,
-						    }));
+	const struct json *part = json_member(root, role);
+	return !part || (part->kind == JSON_OBJECT && is_usual(part, "type", usual));
+}
+
+static bool has_usual_template(const struct vocab *vocab)
+{
+	struct vocab usual = *vocab;
+	post_processor_usual(&usual);
+	return memcmp(&usual.single, &vocab->single, sizeof usual.single) == 0 &&
+	       memcmp(&usual.pair, &vocab->pair, sizeof usual.pair) == 0;
+}
+
+/* Whether everything is as BERT has it, so that texts can take the shorter way. */
+static bool is_bert(const struct vocab *vocab, const struct json *root)
+{
+	static const char *const names[VOCAB_SPECIAL_TOKENS] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+	const struct json *model = json_member(root, "model"),
+			  *clean = json_member(json_member(root, "normalizer"), "clean_text");
+	int32_t special[VOCAB_SPECIAL_TOKENS];
+	vocab_special_ids(vocab, special);
+	for (int i = 0; i < VOCAB_SPECIAL_TOKENS; i++)
+		if (special[i] < 0 || strcmp(vocab->text[special[i]], names[i]) != 0)
+			return false;
+	for (int32_t i = 0; i < vocab->added_count; i++) {
+		const struct added_token *token = &vocab->added[i];
+		if (vocab_is_special(vocab, token->id) &&
+		    (token->lstrip || token->rstrip || token->single_word || token->normalized))
+			return false;
+	}
+	return is_usual(model, "type", "WordPiece") && is_usual(model, "unk_token", "[UNK]") &&
+	       is_usual(model, "continuing_subword_prefix", "##") && is_usual(model, "max_input_chars_per_word", "100") &&
+	       has_usual_type(root, "normalizer", "BertNormalizer") && (!clean || clean->boolean) &&
+	       has_usual_type(root, "pre_tokenizer", "BertPreTokenizer") && has_usual_template(vocab);
+}
+
+/* [PAD] and the like are not in the list of a vocabulary of BERT's. */
+static void unlist_special(struct vocab *vocab)
+{
+	int32_t kept = 0;
+	for (int32_t i = 0; i < vocab->added_count; i++)
+		if (!vocab_is_special(vocab, vocab->added[i].id))
+			vocab->added[kept++] = vocab->added[i];
+	vocab->added_count = kept;
+}
+
+static uint64_t hash_value(const struct json *value)
+{
+	uint64_t hash = hash64_combine(value->kind, value->boolean);
+	if (value->kind == JSON_STRING || value->kind == JSON_NUMBER)
+		hash = hash64_combine(hash, hash64(value->text, value->text_size));
+	for (const struct json *child = value->first_child; child; child = child->next) {
+		if (child->key && strcmp(child->key, "vocab") == 0)
+			continue;
+		if (child->key)
+			hash = hash64_combine(hash, hash64(child->key, strlen(child->key)));
+		hash = hash64_combine(hash, hash_value(child));
+	}
+	return hash;
+}
+
+/* Other merges or words make other tokens of the same text, although the entries are the same. */
+static void add_to_hash(struct vocab *vocab, const struct json *root)
+{
+	static const char *const parts[] = {"normalizer", "pre_tokenizer", "model"};
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		const struct json *part = json_member(root, parts[i]);
+		vocab->hash = hash64_combine(vocab->hash, part ? hash_value(part) : 0);
+	}
+}
+
+/* Which entries continue a word: those without the prefix of WordPiece, or those without the mark of a space. */
+static void mark_continuations(struct vocab *vocab)
+{
+	const char *mark = vocab->chain->bytes ? "\xC4\xA0" : "\xE2\x96\x81";
+	bool is_wordpiece = vocab->prefix[0];
+	const char *text = is_wordpiece ? vocab->prefix : mark;
+	for (int32_t i = 0; i < vocab->count; i++)
+		vocab->is_continuation[i] = (strncmp(vocab->text[i], text, strlen(text)) == 0) == is_wordpiece;
+	for (int32_t i = 0; i < vocab->added_count; i++)
+		vocab->is_continuation[vocab->added[i].id] = false;
+}
+
+static enum status set_prefix(struct vocab *vocab, const struct json *root, const char *path)
+{
+	const struct json *model = json_member(root, "model");
+	const char *prefix = is_usual(model, "type", "WordPiece") ? "##" : "";
+	if (prefix[0])
+		TRY(json_get_string(model, path, "continuing_subword_prefix", &prefix));
+	if (strlen(prefix) >= VOCAB_PREFIX_BYTES)
+		return error_set(ERR_DATA, "'%s': the \"continuing_subword_prefix\" '%.100s' is too long", path, prefix);
+	snprintf(vocab->prefix, sizeof vocab->prefix, "%s", prefix);
+	return OK;
+}
+
+/* The spaces at both ends of each entry. */
+static enum status count_spaces(struct vocab *vocab)
+{
+	static const char space[] = "\xC4\xA0";
+	struct offset_trimming *trimming = &vocab->chain->trimming;
+	if (!trimming->is_on)
+		return OK;
+	TRY(memory_new(&trimming->spaces, 2 * (int64_t)vocab->count, 1, "entries of a vocabulary"));
+	for (int32_t i = 0; i < vocab->count; i++) {
+		const char *text = vocab->text[i], *end = text + vocab->size[i];
+		uint8_t *counts = &trimming->spaces[2 * (size_t)i];
+		for (; end - text >= 2 && memcmp(text, space, 2) == 0 && counts[0] < UINT8_MAX; text += 2)
+			counts[0]++;
+		for (text = vocab->text[i]; end - text >= 2 && memcmp(end - 2, space, 2) == 0 && counts[1] < UINT8_MAX; end -= 2)
+			counts[1]++;
 	}
 	return OK;
 }
 
-static enum status read_json(struct vocab *out, const char *path)
+static enum status make_chain(struct vocab *vocab, const struct json *root, const char *path,
+			      const struct offset_trimming *trimming)
+{
+	TRY(memory_new(&vocab->chain, 1, sizeof *vocab->chain, "tokenizer"));
+	TRY(set_prefix(vocab, root, path));
+	TRY(chain_read(vocab->chain, vocab, root, path));
+	vocab->chain->trimming = *trimming;
+	mark_continuations(vocab);
+	add_to_hash(vocab, root);
+	return count_spaces(vocab);
+}
+
+/* Reads everything but the entries. `text` is the whole file. */
+static enum status read_parts(struct vocab *vocab, const struct json *root, const char *path, const struct token_files *files,
+			      const struct buffer *text)
+{
+	const struct json *added = json_member(root, "added_tokens");
+	struct offset_trimming trimming;
+	for (const struct json *token = added ? added->first_child : NULL; token; token = token->next) {
+		struct added_token listed = added_token_read(token, (int32_t)json_member(token, "id")->integer);
+		TRY(vocab_list_added(vocab, &listed));
+	}
+	TRY(token_files_list_added(files, vocab));
+	TRY(post_processor_read(vocab, root, path, &trimming));
+	token_files_apply_inputs(files, vocab);
+	if (is_bert(vocab, root)) {
+		unlist_special(vocab);
+		return OK;
+	}
+	TRY(make_chain(vocab, root, path, &trimming));
+	buffer_append(&vocab->chain->json, text->data, text->size);
+	buffer_append(&vocab->chain->config, files->config_text.data, files->config_text.size);
+	buffer_append(&vocab->chain->special_tokens, files->map_text.data, files->map_text.size);
+	return buffer_status(&vocab->chain->json);
+}
+
+/* The special tokens' names: those that the files give, else the usual ones that are entries. */
+static void find_names(const struct token_files *files, const struct entries *entries, const char *names[VOCAB_SPECIAL_TOKENS])
+{
+	static const char *const usual[][VOCAB_SPECIAL_TOKENS] = {{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"},
+								  {"<pad>", "<unk>", "<s>", "</s>", "<mask>"}};
+	for (int i = 0; i < VOCAB_SPECIAL_TOKENS; i++) {
+		names[i] = token_files_name(files, i);
+		for (size_t form = 0; form < 2 && !names[i]; form++)
+			for (int64_t id = 0; id < entries->count && !names[i]; id++)
+				if (strcmp(entries->text[id], usual[form][i]) == 0)
+					names[i] = usual[form][i];
+	}
+}
+
+static enum status read_text(struct vocab *out, const char *path, const struct buffer *text)
 {
 	struct json_document document;
 	struct entries entries = {.path = path};
+	struct token_files files;
+	const char *names[VOCAB_SPECIAL_TOKENS];
 	*out = (struct vocab){.count = 0};
-	TRY(json_read(&document, path, FILE_LIMIT));
-	enum status status = collect(&entries, document.root);
+	TRY(token_files_read(&files, path));
+	enum status status = json_parse(&document, path, buffer_string(text), text->size);
+	if (status != OK) {
+		token_files_release(&files);
+		return status;
+	}
+	status = collect(&entries, document.root);
 	if (status == OK && entries.count > INT32_MAX)
 		status = error_set(ERR_DATA, "'%s': too many entries", path);
-	if (status == OK)
-		status = vocab_from_entries(out, entries.text, (int32_t)entries.count);
+	if (status == OK) {
+		find_names(&files, &entries, names);
+		status = vocab_from_tokens(out, entries.text, (int32_t)entries.count, names);
+	}
 	if (status == OK) {
 		out->wordpiece_count = (int32_t)entries.model_count;
-		status = list_added(out, json_member(document.root, "added_tokens"));
+		status = read_parts(out, document.root, path, &files, text);
 		if (status != OK)
 			vocab_release(out);
 	}
 	free(entries.text);
 	json_release(&document);
+	token_files_release(&files);
+	return status;
+}
+
+static enum status read_json(struct vocab *out, const char *path)
+{
+	struct buffer text = {0};
+	*out = (struct vocab){.count = 0};
+	enum status status = pair_files_are(path) ? pair_files_read(path, &text) : file_read(path, FILE_LIMIT, &text);
+	if (status == OK)
+		status = read_text(out, path, &text);
+	buffer_release(&text);
 	return status;
 }
 
@@ -211,9 +383,8 @@ static enum status compare_added(struct comparison *c, const struct json *added)
 
 static enum status compare(struct comparison *c, const struct json *root)
 {
-	const struct json *model, *added = json_member(root, "added_tokens");
+	const struct json *model = NULL, *added = json_member(root, "added_tokens");
 	TRY(find_model(root, c->path, &model));
-	TRY(check_words(root, c->path));
 	for (const struct json *entry = model->first_child; entry; entry = entry->next) {
 		if (entry->kind != JSON_NUMBER || !entry->is_integer)
 			return error_set(ERR_DATA, "'%s': the id of '%.200s' is not a number", c->path, entry->key);
@@ -245,21 +416,47 @@ static enum status join(const struct comparison *c, struct vocab *out)
 	return status;
 }
 
-enum status vocab_add_json(struct vocab *vocab, const char *path)
+/* Takes what the file says into a vocabulary of the same entries. */
+static enum status add_parts(struct comparison *c, const struct json *root, const struct buffer *text, struct vocab *joined)
+{
+	struct token_files files;
+	TRY(token_files_read(&files, c->path));
+	enum status status = join(c, joined);
+	if (status == OK) {
+		joined->wordpiece_count = (int32_t)c->model_count;
+		status = read_parts(joined, root, c->path, &files, text);
+	}
+	token_files_release(&files);
+	return status;
+}
+
+static enum status compare_and_add(struct comparison *c, const struct json *root, const struct buffer *text, struct vocab *joined,
+				   bool *out_refused)
+{
+	*out_refused = !is_usual(json_member(root, "model"), "type", "WordPiece");
+	if (*out_refused) /* vocab.txt belongs to something else */
+		return read_text(joined, c->path, text);
+	TRY(memory_new(&c->found, c->vocab->count, sizeof *c->found, "added tokens"));
+	TRY(compare(c, root));
+	*out_refused = true;
+	return add_parts(c, root, text, joined);
+}
+
+enum status vocab_add_json(struct vocab *vocab, const char *path, bool *out_refused)
 {
 	struct json_document document;
 	struct comparison c = {.vocab = vocab, .path = path};
 	struct vocab joined = {.count = 0};
-	TRY(json_read(&document, path, FILE_LIMIT));
-	enum status status = memory_new(&c.found, vocab->count, sizeof *c.found, "added tokens");
+	struct buffer text = {0};
+	*out_refused = false;
+	enum status status = file_read(path, FILE_LIMIT, &text);
 	if (status == OK)
-		status = compare(&c, document.root);
-	if (status == OK)
-		status = join(&c, &joined);
-	if (status == OK) {
-		joined.wordpiece_count = (int32_t)c.model_count;
-		status = list_added(&joined, json_member(document.root, "added_tokens"));
+		status = json_parse(&document, path, buffer_string(&text), text.size);
+	if (status != OK) {
+		buffer_release(&text);
+		return status;
 	}
+	status = compare_and_add(&c, document.root, &text, &joined, out_refused);
 	if (status == OK) {
 		vocab_release(vocab);
 		*vocab = joined;
@@ -269,5 +466,6 @@ enum status vocab_add_json(struct vocab *vocab, const char *path)
 	free(c.found);
 	free(c.more);
 	json_release(&document);
+	buffer_release(&text);
 	return status;
 }

@@ -1,0 +1,14 @@
+/* ByteLevel, GPT-2's pre-tokenizer: the model behind it receives bytes. In its vocabulary every byte is a printable character. */
+#ifndef TEXT_TOKENIZER_BYTE_LEVEL_H
+#define TEXT_TOKENIZER_BYTE_LEVEL_H
+
+#include "text/tokenizer/chain.h"
+
+extern const struct stage_kind stage_byte_level;
+
+/* The character that stands for a byte in a vocabulary, and its size in UTF-8. */
+size_t byte_level_character(uint8_t byte, char out[4]);
+/* The bytes that an entry stands for: at most `size`; their number, or -1 if a character stands for no byte. */
+int64_t byte_level_bytes(const char *text, size_t size, char *out);
+
+#endif

@@ -1,0 +1,234 @@
+/* Reads tokenizer_config.json and special_tokens_map.json. */
+#include "text/tokenizer/token_files.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/log.h"
+
+const char *const special_members[VOCAB_SPECIAL_TOKENS] = {"pad_token", "unk_token", "cls_token", "sep_token", "mask_token"};
+
+/* Members of tokenizer_config.json that are read here and elsewhere. */
+static const char *const obeyed[] = {"pad_token",
+				     "unk_token",
+				     "cls_token",
+				     "sep_token",
+				     "mask_token",
+				     "added_tokens_decoder",
+				     "do_lower_case",
+				     "strip_accents",
+				     "tokenize_chinese_chars",
+				     "tokenizer_class",
+				     "word_tokenizer_type",
+				     "subword_tokenizer_type",
+				     "model_max_length",
+				     "model_input_names",
+				     "add_prefix_space",
+				     "truncation_side",
+				     "do_basic_tokenize",
+				     "never_split",
+				     "max_length",
+				     NULL};
+/* Members that change neither ids nor offsets nor answers. */
+static const char *const ignored[] = {"additional_special_tokens",
+				      "auto_map",
+				      "backend",
+				      "bos_token",
+				      "chat_template",
+				      "clean_up_tokenization_spaces",
+				      "eos_token",
+				      "errors",
+				      "extra_special_tokens",
+				      "fix_mistral_regex",
+				      "from_slow",
+				      "full_tokenizer_file",
+				      "is_local",
+				      "keep_accents",
+				      "legacy",
+				      "local_files_only",
+				      "name_or_path",
+				      "pad_to_multiple_of",
+				      "pad_token_type_id",
+				      "padding_side",
+				      "processor_class",
+				      "return_tensors",
+				      "sp_model_kwargs",
+				      "special_tokens_map_file",
+				      "stride",
+				      "tokenizer_file",
+				      "trim_offsets",
+				      "truncation_strategy",
+				      "use_fast",
+				      "vocab_file",
+				      "vocab_size",
+				      NULL};
+
+static bool is_listed(const char *const *names, const char *name)
+{
+	for (; *names; names++)
+		if (strcmp(*names, name) == 0)
+			return true;
+	return false;
+}
+
+/* ---- Reading ---- */
+
+static enum status read_file(const char *beside, const char *name, char path[PATH_BYTES], struct json_document *document,
+			     struct buffer *text)
+{
+	const char *slash = strrchr(beside, '/');
+	int length = snprintf(path, PATH_BYTES, "%.*s%s", slash ? (int)(slash + 1 - beside) : 0, beside, name);
+	if (length >= PATH_BYTES)
+		return error_set(ERR_USAGE, "'%.100s...': the path is too long", beside);
+	if (!file_exists(path))
+		return OK;
+	TRY(file_read(path, TOKENIZER_FILE_LIMIT, text));
+	TRY(json_parse(document, path, buffer_string(text), text->size));
+	return document->root->kind == JSON_OBJECT ? OK : error_set(ERR_DATA, "'%s': not a JSON object", path);
+}
+
+static enum status refuse(const struct token_files *files, const char *member, const char *why)
+{
+	return error_set(ERR_DATA, "'%s': \"%s\" is %s, which bertc does not have", files->config_path, member, why);
+}
+
+/* Refuses values of members that would change answers, and names unknown members. */
+static enum status check_members(const struct token_files *files)
+{
+	const struct json *config = files->config.root, *side = json_member(config, "truncation_side");
+	const struct json *basic = json_member(config, "do_basic_tokenize"), *never = json_member(config, "never_split");
+	if (side && side->kind == JSON_STRING && strcmp(side->text, "right") != 0)
+		return refuse(files, "truncation_side", side->text);
+	if (basic && basic->kind == JSON_BOOL && !basic->boolean)
+		return refuse(files, "do_basic_tokenize", "false");
+	if (never && never->child_count > 0)
+		return refuse(files, "never_split", "a list of words");
+	for (const struct json *member = config ? config->first_child : NULL; member; member = member->next)
+		if (!is_listed(obeyed, member->key) && !is_listed(ignored, member->key))
+			log_warning("'%s': bertc does not know \"%.60s\", and ignores it", files->config_path, member->key);
+	return OK;
+}
+
+enum status token_files_read(struct token_files *out, const char *path)
+{
+	*out = (struct token_files){.config_path = ""};
+	enum status status = read_file(path, "tokenizer_config.json", out->config_path, &out->config, &out->config_text);
+	if (status == OK)
+		status = read_file(path, "special_tokens_map.json", out->map_path, &out->map, &out->map_text);
+	if (status == OK)
+		status = check_members(out);
+	if (status != OK)
+		token_files_release(out);
+	return status;
+}
+
+void token_files_release(struct token_files *files)
+{
+	json_release(&files->config);
+	json_release(&files->map);
+	buffer_release(&files->config_text);
+	buffer_release(&files->map_text);
+}
+
+/* ---- Special tokens ---- */
+
+/* A token is a string, or an object with its attributes. */
+static const char *content_of(const struct json *token)
+{
+	const struct json *content = token && token->kind == JSON_OBJECT ? json_member(token, "content") : token;
+	return content && content->kind == JSON_STRING ? content->text : NULL;
+}
+
+const char *token_files_name(const struct token_files *files, int which)
+{
+	const char *name = content_of(json_member(files->config.root, special_members[which]));
+	return name ? name : content_of(json_member(files->map.root, special_members[which]));
+}
+
+static bool flag_of(const struct json *token, const char *name, bool otherwise)
+{
+	const struct json *flag = json_member(token, name);
+	return flag && flag->kind == JSON_BOOL ? flag->boolean : otherwise;
+}
+
+struct added_token added_token_read(const struct json *object, int32_t id)
+{
+	bool special = flag_of(object, "special", false);
+	return (struct added_token){
+		.id = id,
+		.normalized = flag_of(object, "normalized", !special),
+		.single_word = flag_of(object, "single_word", false),
+		.lstrip = flag_of(object, "lstrip", false),
+		.rstrip = flag_of(object, "rstrip", false),
+		.special = special,
+	};
+}
+
+static struct added_token *find_added(struct vocab *vocab, int32_t id)
+{
+	for (int32_t i = 0; i < vocab->added_count; i++)
+		if (vocab->added[i].id == id)
+			return &vocab->added[i];
+	return NULL;
+}
+
+/* As in transformers, the attributes in tokenizer_config.json win. */
+static enum status list_one(struct vocab *vocab, struct added_token token)
+{
+	struct added_token *listed = find_added(vocab, token.id);
+	if (!listed)
+		return vocab_list_added(vocab, &token);
+	*listed = token;
+	return OK;
+}
+
+enum status token_files_list_added(const struct token_files *files, struct vocab *vocab)
+{
+	const struct json *decoder = json_member(files->config.root, "added_tokens_decoder");
+	for (const struct json *token = decoder ? decoder->first_child : NULL; token; token = token->next) {
+		const char *content = content_of(token);
+		int32_t id = content ? vocab_find(vocab, content, strlen(content)) : -1;
+		if (id < 0 || id != strtoll(token->key, NULL, 10)) {
+			enum status status = error_set(ERR_DATA,
+						       "'%s': \"added_tokens_decoder\" has the token '%.100s' with the id "
+						       "%.20s, which tokenizer.json does not have",
+						       files->config_path, content ? content : "", token->key);
+			error_hint("save the folder's tokenizer again with transformers' AutoTokenizer");
+			return status;
+		}
+		TRY(list_one(vocab, added_token_read(token, id)));
+	}
+	int32_t special[VOCAB_SPECIAL_TOKENS];
+	vocab_special_ids(vocab, special);
+	for (int i = 0; i < VOCAB_SPECIAL_TOKENS; i++)
+		if (special[i] >= 0 && !find_added(vocab, special[i]))
+			TRY(vocab_list_added(vocab, &(struct added_token){.id = special[i], .special = true}));
+	return OK;
+}
+
+/* ---- Inputs ---- */
+
+void token_files_apply_inputs(const struct token_files *files, struct vocab *vocab)
+{
+	const struct json *names = json_member(files->config.root, "model_input_names");
+	if (!names || names->kind != JSON_ARRAY)
+		return;
+	for (const struct json *name = names->first_child; name; name = name->next)
+		if (name->kind == JSON_STRING && strcmp(name->text, "token_type_ids") == 0)
+			return;
+	struct token_template *const templates[] = {&vocab->single, &vocab->pair};
+	for (int i = 0; i < 2; i++) {
+		memset(templates[i]->types, 0, sizeof templates[i]->types);
+		templates[i]->first_type = templates[i]->second_type = 0;
+	}
+}
+
+bool token_files_class_decides(const struct json *config)
+{
+	static const char *const others[] = {"PreTrainedTokenizer", "PreTrainedTokenizerFast", "TokenizersBackend"};
+	const struct json *name = json_member(config, "tokenizer_class");
+	for (size_t i = 0; name && name->kind == JSON_STRING && i < sizeof others / sizeof *others; i++)
+		if (strcmp(name->text, others[i]) == 0)
+			return false;
+	return true;
+}
