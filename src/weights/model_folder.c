@@ -25,7 +25,7 @@
 /* ---- Finding a model ---- */
 
 static const char *const config_names[] = {CONFIG_FILE, GOOGLE_CONFIG_FILE};
-static const char *const vocab_names[] = {"vocab.txt", "tokenizer.json"};
+static const char *const vocab_names[] = {"vocab.txt", "tokenizer.json", "vocab.json"};
 
 /* The path of the first of these files that exists in the folder, or "". */
 static enum status find_beside(const char *folder, const char *const names[2], char out[PATH_BYTES])
@@ -387,8 +387,12 @@ enum status model_folder_save_description(const char *folder, const struct model
 	if (content->task && content->task->sentence)
 		TRY(sentence_folder_write(folder, content->task->sentence, content->model->config.hidden_size, files));
 	TRY(tokenizer_write_folder(content->vocab, content->tokenizer, content->max_length, folder));
-	for (size_t i = 0; i < sizeof tokenizer_files / sizeof tokenizer_files[0]; i++)
-		TRY(folder_files_measure(files, folder, tokenizer_files[i]));
+	for (size_t i = 0; i < sizeof tokenizer_files / sizeof tokenizer_files[0]; i++) {
+		char path[PATH_BYTES];
+		TRY(path_join(path, folder, tokenizer_files[i]));
+		if (file_exists(path)) /* not every tokenizer has all of them */
+			TRY(folder_files_measure(files, folder, tokenizer_files[i]));
+	}
 	return OK;
 }
 

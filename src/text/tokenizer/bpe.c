@@ -43,6 +43,13 @@ static inline const struct merge *find_merge(const struct bpe *bpe, int32_t left
 	}
 }
 
+/* An entry of the model, or -1; added tokens are none. */
+static inline int32_t find_entry(const struct bpe *bpe, const char *text, size_t size)
+{
+	int32_t id = vocab_find(&bpe->vocab, text, size);
+	return id < bpe->vocab.wordpiece_count ? id : -1;
+}
+
 /* ---- Merging ---- */
 
 /* A part of the word: the entry it is, and where it ends. In the heap's way, `end` 0 means that its left neighbor has taken it,
@@ -187,7 +194,7 @@ static int64_t begin_word(const struct bpe *bpe, const char *text, size_t size, 
 			id = bpe->byte_ids[(uint8_t)text[at]];
 		} else {
 			length = utf8_decode(text + at, size - at, &c);
-			id = vocab_find(&bpe->vocab, text + at, length);
+			id = find_entry(bpe, text + at, length);
 		}
 		if (id >= 0)
 			add_symbol(symbols, &count, id, at, at + length);
@@ -202,10 +209,10 @@ static int32_t find_whole(const struct bpe *bpe, const char *text, size_t size, 
 {
 	size_t length = 0;
 	if (!bpe->bytes)
-		return vocab_find(&bpe->vocab, text, size);
+		return find_entry(bpe, text, size);
 	for (size_t i = 0; i < size; i++)
 		length += byte_level_character((uint8_t)text[i], spelled + length);
-	return vocab_find(&bpe->vocab, spelled, length);
+	return find_entry(bpe, spelled, length);
 }
 
 static enum status cut(const void *model, const char *text, size_t size, struct pieces *out)
@@ -274,11 +281,11 @@ static enum status add_merge(struct bpe *bpe, const struct part *part, const str
 	buffer_append(joined, left, left_size);
 	buffer_append(joined, right, right_size);
 	TRY(buffer_status(joined));
-	int32_t a = vocab_find(&bpe->vocab, left, left_size), b = vocab_find(&bpe->vocab, right, right_size);
-	int32_t both = vocab_find(&bpe->vocab, buffer_string(joined), joined->size);
+	int32_t a = find_entry(bpe, left, left_size), b = find_entry(bpe, right, right_size);
+	int32_t both = find_entry(bpe, buffer_string(joined), joined->size);
 	if (a < 0 || b < 0 || both < 0)
-		return error_set(ERR_DATA, "'%s': merge %u, '%.100s' and '%.100s': %s is not an entry of the vocabulary",
-				 part->path, rank + 1, left, right,
+		return error_set(ERR_DATA, "'%s': merge %u, '%.*s' and '%.*s': %s is not an entry of the vocabulary", part->path,
+				 rank + 1, (int)left_size, left, (int)right_size, right,
 				 a < 0   ? "the first"
 				 : b < 0 ? "the second"
 					 : "their union");
@@ -337,7 +344,7 @@ static void find_bytes(struct bpe *bpe)
 			size = byte_level_character((uint8_t)byte, text);
 		else
 			snprintf(text, sizeof text, "<0x%02X>", byte);
-		bpe->byte_ids[byte] = vocab_find(&bpe->vocab, text, size);
+		bpe->byte_ids[byte] = find_entry(bpe, text, size);
 	}
 }
 
@@ -350,7 +357,7 @@ static enum status fill_model(struct bpe *bpe, const struct part *part)
 	TRY(json_get_bool(part->object, part->path, "ignore_merges", &bpe->ignore_merges));
 	bpe->unknown = -1;
 	if (unknown && unknown->kind == JSON_STRING && unknown->text_size > 0) {
-		bpe->unknown = vocab_find(&bpe->vocab, unknown->text, unknown->text_size);
+		bpe->unknown = find_entry(bpe, unknown->text, unknown->text_size);
 		if (bpe->unknown < 0)
 			return error_set(ERR_DATA, "'%s': \"unk_token\", '%.100s', is not an entry of the vocabulary", part->path,
 					 unknown->text);

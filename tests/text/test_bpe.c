@@ -1,0 +1,192 @@
+/* Byte-pair encoding and the parts around it: ids, places, and templates beside those of Hugging Face's tokenizers
+ * (tests/golden/bpe.json); folders that are written back; what is refused. */
+#include "base/json.h"
+#include "test.h"
+#include "text/decode.h"
+#include "text/tokenizer.h"
+#include "text/vocab.h"
+
+static struct json_document golden;
+
+static int set_up(void **state)
+{
+	if (test_folder_make(state) != 0)
+		return -1;
+	return json_read(&golden, "tests/golden/bpe.json", 1 << 24) == OK ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	json_release(&golden);
+	return test_folder_drop(state);
+}
+
+static void open_tokenizer(const char *path, struct vocab *vocab, struct tokenizer **out)
+{
+	struct tokenizer_settings settings = tokenizer_defaults(false);
+	settings.special_tokens = true;
+	assert_ok(vocab_read(vocab, path));
+	assert_ok(tokenizer_open(out, vocab, &settings));
+}
+
+static void check_tokens(const struct tokens *tokens, const struct json *expected, const char *name, const char *text)
+{
+	const struct json *value = expected->first_child;
+	bool same = expected->child_count == 3 * tokens->count;
+	for (int64_t i = 0; same && i < tokens->count; i++) {
+		const int64_t have[] = {tokens->ids[i], tokens->begin[i], tokens->end[i]};
+		for (int k = 0; k < 3; k++, value = value->next)
+			same = same && value->integer == have[k];
+	}
+	if (!same)
+		fail_msg("%s: '%s'", name, text);
+}
+
+/* The texts' tokens, once as they are read and once from a cache. */
+static void check_texts(const struct tokenizer *tokenizer, const struct json *row, const char *name)
+{
+	struct tokens tokens = {0};
+	for (int round = 0; round < 2; round++) {
+		const struct json *expected = json_member(row, "results")->first_child;
+		for (const struct json *text = json_member(golden.root, "texts")->first_child; text; text = text->next) {
+			tokens_clear(&tokens);
+			assert_ok(tokenizer_encode(tokenizer, text->text, text->text_size, &tokens));
+			check_tokens(&tokens, expected, name, text->text);
+			expected = expected->next;
+		}
+	}
+	tokens_release(&tokens);
+}
+
+static void check_pair(const struct tokenizer *tokenizer, const struct json *row, const char *name)
+{
+	const struct token_template *template = &tokenizer_vocab(tokenizer)->pair;
+	const struct json *texts = json_member(golden.root, "texts")->first_child;
+	const struct json *id = json_member(row, "pair")->first_child, *type = json_member(row, "types")->first_child;
+	struct tokens a = {0}, b = {0};
+	int32_t ids[512];
+	assert_ok(tokenizer_encode(tokenizer, texts->text, texts->text_size, &a));
+	assert_ok(tokenizer_encode(tokenizer, texts->next->text, texts->next->text_size, &b));
+	assert_true(a.count + b.count + template_size(template) <= 512);
+	int32_t count = template_join(template, a.ids, a.count, b.ids, b.count, ids);
+	int32_t type_0 = template_type_0(template, a.count, b.count);
+	for (int32_t i = 0; i < count; i++, id = id->next, type = type->next)
+		if (!id || id->integer != ids[i] || type->integer != (i >= type_0))
+			fail_msg("%s: token %d of the pair", name, i);
+	assert_null(id);
+	tokens_release(&a);
+	tokens_release(&b);
+}
+
+static void test_golden(void **state)
+{
+	(void)state;
+	for (const struct json *row = json_member(golden.root, "tokenizers")->first_child; row; row = row->next) {
+		const char *name = json_member(row, "name")->text;
+		const struct json *json = json_member(row, "json");
+		struct vocab vocab, again;
+		struct tokenizer *tokenizer;
+		assert_ok(file_write(test_path("tokenizer.json"), json->text, json->text_size));
+		open_tokenizer(test_path("tokenizer.json"), &vocab, &tokenizer);
+		check_texts(tokenizer, row, name);
+		check_pair(tokenizer, row, name);
+		tokenizer_close(tokenizer);
+		/* As a folder that is written. */
+		assert_ok(folder_make(test_path("written")));
+		assert_ok(tokenizer_write_folder(&vocab, &(struct tokenizer_settings){0}, 512, test_path("written")));
+		open_tokenizer(test_path("written/tokenizer.json"), &again, &tokenizer);
+		assert_true(again.hash == vocab.hash);
+		check_texts(tokenizer, row, name);
+		tokenizer_close(tokenizer);
+		vocab_release(&again);
+		vocab_release(&vocab);
+	}
+}
+
+#define VOCAB                                                                                                                    \
+	"{\"<s>\": 0, \"<pad>\": 1, \"</s>\": 2, \"<unk>\": 3, \"<mask>\": 4, \"a\": 5, \"b\": 6, \"\xC4\xA0\": 7, \"ab\": 8}"
+
+/* vocab.json and merges.txt make RoBERTa's tokenizer. */
+static void test_pair_files(void **state)
+{
+	(void)state;
+	struct vocab vocab;
+	struct tokenizer *tokenizer;
+	struct tokens tokens = {0};
+	struct buffer text = {0};
+	static const int32_t expected[] = {8, 4, 7, 8, 5};
+	assert_ok(folder_make(test_path("files")));
+	assert_ok(file_write(test_path("files/vocab.json"), VOCAB, strlen(VOCAB)));
+	assert_ok(file_write(test_path("files/merges.txt"), "#version: 0.2\na b\n", 18));
+	open_tokenizer(test_path("files/vocab.json"), &vocab, &tokenizer);
+	assert_ok(tokenizer_encode(tokenizer, "ab  <mask> aba", 14, &tokens));
+	assert_int_equal(tokens.count, 5);
+	assert_memory_equal(tokens.ids, expected, sizeof expected);
+	vocab_decode(&vocab, tokens.ids, tokens.count, &text);
+	assert_string_equal(buffer_string(&text), "ab<mask> aba");
+	assert_int_equal(template_size(&vocab.pair), 4);
+	assert_int_equal(vocab.mask, 4);
+	assert_string_equal(tokenizer_word_prefix(tokenizer), " ");
+	buffer_release(&text);
+	tokens_release(&tokens);
+	tokenizer_close(tokenizer);
+	vocab_release(&vocab);
+}
+
+static void test_refused(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *model, *message;
+	} rows[] = {
+		{"\"merges\": [\"a c\"]", "merge 1, 'a' and 'c': the second is not an entry"},
+		{"\"merges\": [\"b a\"]", "merge 1, 'b' and 'a': their union is not an entry"},
+		{"\"merges\": [\"ab\"]", "merge 1 is not a pair of entries"},
+		{"\"merges\": [[\"a\", 1]]", "merge 1 is not a pair of entries"},
+		{"\"merges\": {}", "without \"merges\""},
+		{"\"merges\": [], \"dropout\": 0.1", "has a \"dropout\" of \"0.1\""},
+		{"\"merges\": [], \"unk_token\": \"x\"", "\"unk_token\", 'x', is not an entry"},
+		{"\"merges\": [], \"continuing_subword_prefix\": \"##\"", "has a \"continuing_subword_prefix\" of \"##\""},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct vocab vocab;
+		char json[1024];
+		snprintf(json, sizeof json, "{\"model\": {\"type\": \"BPE\", \"vocab\": " VOCAB ", %s}}", rows[i].model);
+		assert_ok(file_write(test_path("refused.json"), json, strlen(json)));
+		assert_error(ERR_DATA, rows[i].message, vocab_read(&vocab, test_path("refused.json")));
+	}
+}
+
+/* A long word takes another way to the same pieces. */
+static void test_long_words(void **state)
+{
+	(void)state;
+	enum { PAIRS = 5000 };
+	static char text[2 * PAIRS];
+	static const char json[] = "{\"model\": {\"type\": \"BPE\", \"vocab\": " VOCAB ", \"merges\": [\"a b\"]}}";
+	struct vocab vocab;
+	struct tokenizer *tokenizer;
+	struct tokens tokens = {0};
+	for (int i = 0; i < PAIRS; i++)
+		memcpy(text + 2 * (size_t)i, "ab", 2);
+	assert_ok(file_write(test_path("long.json"), json, strlen(json)));
+	open_tokenizer(test_path("long.json"), &vocab, &tokenizer);
+	assert_ok(tokenizer_encode(tokenizer, text, sizeof text, &tokens));
+	assert_int_equal(tokens.count, PAIRS);
+	for (int i = 0; i < PAIRS; i++)
+		assert_true(tokens.ids[i] == 8 && tokens.begin[i] == 2 * (uint32_t)i && tokens.end[i] == 2 * (uint32_t)i + 2);
+	tokens_release(&tokens);
+	tokenizer_close(tokenizer);
+	vocab_release(&vocab);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_golden),
+		cmocka_unit_test(test_pair_files),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_long_words),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
