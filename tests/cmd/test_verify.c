@@ -206,11 +206,11 @@ static void files_of_a_run(void **state)
 		snprintf(command, sizeof command, "rm -r %s/run/final && mv %s/own %s/run/final", test_folder, test_folder,
 			 test_folder);
 		assert_int_equal(system(command), 0);
-		assert_ok(file_write(test_path("run/notes.bin"), "mine", 4));
+		assert_ok(file_write(test_path("run/notes.odd"), "mine", 4));
 		assert_program(0, "", "verify %s/run", test_folder);
 		assert_printed("not read");
-		assert_printed("run/notes.bin");
-		assert_int_equal(unlink(test_path("run/notes.bin")), 0);
+		assert_printed("run/notes.odd");
+		assert_int_equal(unlink(test_path("run/notes.odd")), 0);
 		if (listed)
 			assert_int_equal(unlink(test_path("run/.bertc-files")), 0);
 	}
