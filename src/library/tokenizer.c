@@ -65,7 +65,8 @@ static enum status copy_path(char out[PATH_BYTES], const char *path)
 
 static enum status find_vocabulary(const char *path, char out[PATH_BYTES], bool *out_lowercase)
 {
-	static const char *const names[] = {"vocab.txt", "tokenizer.json", "vocab.json"};
+	static const char *const names[] = {"vocab.txt", "tokenizer.json", "vocab.json", "sentencepiece.bpe.model",
+					    "spiece.model"};
 	struct sentence_folder sentences;
 	struct model_source source;
 	*out_lowercase = false;

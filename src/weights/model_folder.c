@@ -24,13 +24,14 @@
 
 /* ---- Finding a model ---- */
 
-static const char *const config_names[] = {CONFIG_FILE, GOOGLE_CONFIG_FILE};
-static const char *const vocab_names[] = {"vocab.txt", "tokenizer.json", "vocab.json"};
+static const char *const config_names[] = {CONFIG_FILE, GOOGLE_CONFIG_FILE, NULL};
+static const char *const vocab_names[] = {"vocab.txt", "tokenizer.json", "vocab.json", "sentencepiece.bpe.model", "spiece.model",
+					  NULL};
 
 /* The path of the first of these files that exists in the folder, or "". */
-static enum status find_beside(const char *folder, const char *const names[2], char out[PATH_BYTES])
+static enum status find_beside(const char *folder, const char *const *names, char out[PATH_BYTES])
 {
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; names[i]; i++) {
 		TRY(path_join(out, folder, names[i]));
 		if (file_exists(out))
 			return OK;
@@ -380,7 +381,7 @@ enum status model_folder_save_description(const char *folder, const struct model
 					  struct folder_files *files)
 {
 	static const char *const tokenizer_files[] = {"vocab.txt", "tokenizer.json", TOKENIZER_CONFIG_FILE,
-						      "special_tokens_map.json"};
+						      "special_tokens_map.json", "sentencepiece.bpe.model"};
 	TRY(save_config(folder, content, files));
 	if (content->task && content->task->record)
 		TRY(save_text(folder, TASK_RECORD_FILE, content->task->record, strlen(content->task->record), files));

@@ -70,7 +70,7 @@ enum status vocab_file_read(struct vocab *out, const char *path)
 
 void vocab_warn_of_lower_case(const struct vocab *vocab, const char *path)
 {
-	if (vocab_looks_cased(vocab))
+	if (!vocab->chain && vocab_looks_cased(vocab))
 		log_warning("'%s' has many entries in upper case, but text is made lower case: give --cased if it belongs to a "
 			    "cased model",
 			    path);

@@ -6,6 +6,8 @@
 #include "text/tokenizer/chain.h"
 #include "text/tokenizer/sentencepiece.h"
 #include "text/tokenizer/unigram.h"
+#include "text/tokenizer.h"
+#include "text/vocab.h"
 #include "text/utf8.h"
 
 /* The tokens of a text. */
@@ -165,6 +167,62 @@ static void pieces_are_renumbered(void **state)
 	buffer_release(&bytes);
 }
 
+/* Reads the vocabulary of a folder, and checks the tokens of a text: ids of the file's own pieces, moved by `shift`. */
+static void check_folder(const char *path, const struct json *text, const struct json *ids, int32_t shift)
+{
+	const struct tokenizer_settings settings = tokenizer_defaults(true);
+	struct tokenizer *tokenizer;
+	struct tokens tokens = {0};
+	struct vocab vocab;
+	assert_ok(vocab_read(&vocab, path));
+	assert_string_equal(vocab.text[vocab.mask], "<mask>");
+	assert_string_equal(vocab.text[vocab.cls], "<s>");
+	assert_int_equal(vocab.pair.between, 2);
+	assert_ok(tokenizer_open(&tokenizer, &vocab, &settings));
+	assert_ok(tokenizer_encode(tokenizer, text->text, text->text_size, &tokens));
+	assert_int_equal(tokens.count, ids->child_count);
+	int64_t i = 0;
+	for (const struct json *id = ids->first_child; id; id = id->next)
+		assert_int_equal(tokens.ids[i++], id->integer > 0 ? id->integer + shift : vocab.unk);
+	assert_ok(tokenizer_write_folder(&vocab, &settings, 128, test_folder));
+	tokens_release(&tokens);
+	tokenizer_close(tokenizer);
+	vocab_release(&vocab);
+}
+
+static void folders_with_the_file_alone(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *file, *text;
+		int32_t shift;
+	} cases[] = {{"config.json", "{\"model_type\":\"xlm-roberta\"}", 1},
+		     {"tokenizer_config.json", "{\"tokenizer_class\":\"CamembertTokenizer\"}", 4}};
+	const struct json *own = json_member(golden.root, "sentencepiece")->first_child;
+	const struct json *text = json_member(golden.root, "texts")->first_child, *ids = json_member(own, "results")->first_child;
+	struct buffer bytes = {0};
+	struct vocab vocab;
+	for (int i = 0; i < 7; i++) {
+		text = text->next;
+		ids = ids->next;
+	}
+	bytes_of(json_member(own, "model"), &bytes);
+	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+		assert_int_equal(test_folder_make(NULL), 0);
+		const char *path = test_path("spiece.model"), *other = test_path(cases[c].file);
+		assert_ok(file_write(path, bytes.data, bytes.size));
+		assert_error(ERR_DATA, "ids of its pieces are not known", vocab_read(&vocab, path));
+		assert_ok(file_write(other, cases[c].text, strlen(cases[c].text)));
+		check_folder(path, text, ids, cases[c].shift);
+		/* What was written is read again, by its class alone. */
+		if (c == 0)
+			assert_int_equal(remove(other), 0);
+		check_folder(test_path("sentencepiece.bpe.model"), text, ids, cases[c].shift);
+		test_folder_drop(NULL);
+	}
+	buffer_release(&bytes);
+}
+
 static void bad_model_files_are_refused(void **state)
 {
 	(void)state;
@@ -264,10 +322,10 @@ static void bad_stages_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(equals_hugging_face),      cmocka_unit_test(equals_sentencepiece),
-		cmocka_unit_test(pieces_are_renumbered),    cmocka_unit_test(bad_model_files_are_refused),
-		cmocka_unit_test(bad_models_are_refused),   cmocka_unit_test(bad_stages_are_refused),
-		cmocka_unit_test(scores_are_read_as_there),
+		cmocka_unit_test(equals_hugging_face),         cmocka_unit_test(equals_sentencepiece),
+		cmocka_unit_test(pieces_are_renumbered),       cmocka_unit_test(bad_model_files_are_refused),
+		cmocka_unit_test(bad_models_are_refused),      cmocka_unit_test(bad_stages_are_refused),
+		cmocka_unit_test(folders_with_the_file_alone), cmocka_unit_test(scores_are_read_as_there),
 	};
 	return cmocka_run_group_tests(tests, read_golden, release_golden);
 }

@@ -83,8 +83,9 @@ struct chain {
 	void *model_own; /* what the model has opened */
 	struct offset_trimming trimming;
 	enum decoding decoding;
-	/* The tokenizer.json that the chain was read from, and the files beside it; "" if there is none. */
+	/* The file that the chain was read from, usually tokenizer.json, and the files beside it; "" if there is none. */
 	struct buffer json, config, special_tokens;
+	const char *json_name, *class_name; /* NULL: tokenizer.json, PreTrainedTokenizerFast */
 };
 
 /* A text's way through a chain, with the memory for it. */

@@ -4,6 +4,8 @@
 #include "base/json.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer/chain.h"
+#include "text/tokenizer/pair_files.h"
+#include "text/tokenizer/sentencepiece_file.h"
 #include "text/tokenizer/token_files.h"
 
 static const char *const special_texts[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
@@ -130,7 +132,7 @@ enum status tokenizer_settings_read(const char *vocab_path, struct tokenizer_set
 
 	*out_found = false;
 	TRY_GOTO(path_beside(vocab_path, names[1], &path), out);
-	json_decides = file_exists(path.data);
+	json_decides = file_exists(path.data) || sentencepiece_file_is(vocab_path) || pair_files_are(vocab_path);
 	for (int i = 0; i < 2 && !*out_found; i++) {
 		TRY_GOTO(path_beside(vocab_path, names[i], &path), out);
 		if (!file_exists(path.data))
@@ -311,7 +313,8 @@ static enum status put_kept_config(struct json_writer *json, const struct vocab 
 	json_put_integer(json, "model_max_length", max_length);
 	vocab_special_ids(vocab, special);
 	if (!json_member(document.root, "tokenizer_class"))
-		json_put_string(json, "tokenizer_class", "PreTrainedTokenizerFast");
+		json_put_string(json, "tokenizer_class",
+				vocab->chain->class_name ? vocab->chain->class_name : "PreTrainedTokenizerFast");
 	for (int i = 0; i < VOCAB_SPECIAL_TOKENS; i++)
 		if (special[i] >= 0 && !json_member(document.root, special_members[i]))
 			json_put_string(json, special_members[i], vocab->text[special[i]]);
@@ -328,7 +331,7 @@ static enum status write_kept(const struct vocab *vocab, int64_t max_length, con
 	char path[PATH_BYTES];
 	enum status status;
 
-	TRY_GOTO(path_join(path, folder, "tokenizer.json"), out);
+	TRY_GOTO(path_join(path, folder, chain->json_name ? chain->json_name : "tokenizer.json"), out);
 	TRY_GOTO(file_write(path, chain->json.data, chain->json.size), out);
 	TRY_GOTO(put_kept_config(&json, vocab, max_length), out);
 	TRY_GOTO(write_json(&text, folder, "tokenizer_config.json"), out);

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "text/tokenizer/chain.h"
 #include "text/tokenizer/pair_files.h"
+#include "text/tokenizer/sentencepiece_file.h"
 #include "text/tokenizer/post_processor.h"
 #include "text/tokenizer/token_files.h"
 #include "text/vocab_json.h"
@@ -317,16 +318,21 @@ static enum status read_json(struct vocab *out, const char *path)
 {
 	struct buffer text = {0};
 	*out = (struct vocab){.count = 0};
-	enum status status = pair_files_are(path) ? pair_files_read(path, &text) : file_read(path, FILE_LIMIT, &text);
+	bool pieces = sentencepiece_file_is(path);
+	enum status status = pieces                 ? sentencepiece_file_read(path, &text)
+			     : pair_files_are(path) ? pair_files_read(path, &text)
+						    : file_read(path, FILE_LIMIT, &text);
 	if (status == OK)
 		status = read_text(out, path, &text);
+	if (status == OK && pieces)
+		status = sentencepiece_file_take(out, path);
 	buffer_release(&text);
 	return status;
 }
 
 enum status vocab_read(struct vocab *out, const char *path)
 {
-	return text_ends_with(path, ".json") ? read_json(out, path) : vocab_read_lines(out, path);
+	return text_ends_with(path, ".json") || sentencepiece_file_is(path) ? read_json(out, path) : vocab_read_lines(out, path);
 }
 
 /* ---- Beside a vocab.txt ---- */
