@@ -14,15 +14,19 @@ SIZES = dict(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_he
              hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 ROBERTA = dict(SIZES, type_vocab_size=1, pad_token_id=2)
 ELECTRA = dict(SIZES, embedding_size=6, summary_last_dropout=0.0)
+MODERNBERT = dict(vocab_size=20, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=6,
+                  max_position_embeddings=12, pad_token_id=0, bos_token_id=2, eos_token_id=3, cls_token_id=2, sep_token_id=3,
+                  local_attention=4, global_attn_every_n_layers=2, classifier_pooling="mean", norm_eps=1e-5)
 FORMS = {
     "roberta": ("Roberta", ROBERTA),
     "xlm-roberta": ("XLMRoberta", dict(ROBERTA, layer_norm_eps=1e-5)),
     "camembert": ("Camembert", dict(ROBERTA, hidden_act="gelu_new", pad_token_id=1)),
     "electra": ("Electra", ELECTRA),
+    "modernbert": ("ModernBert", MODERNBERT),
 }
 HEADS = {"words": "ForMaskedLM", "class": "ForSequenceClassification", "choice": "ForMultipleChoice"}
 CASES = ["roberta words", "roberta class", "roberta choice", "xlm-roberta class", "camembert words", "electra words", "electra class",
-         "electra choice"]
+         "electra choice", "modernbert words", "modernbert class"]
 # Two sequences of the same length, so that nothing is padded; the second segment begins at token 3.
 IDS = torch.tensor([[4, 7, 19, 5, 11, 6], [4, 13, 5, 8, 8, 6]])
 TYPES = torch.tensor([[0, 0, 0, 1, 1, 1]] * 2)
@@ -51,7 +55,7 @@ def make(folder, form, head):
         norm = "norm" in name.lower() and name.endswith("weight")
         value.data.normal_(1.0 if norm else 0.0, 0.3)
         value.data = value.data.float().double()
-    loss = model(**inputs(head, sizes.get("type_vocab_size", 2) > 1)).loss
+    loss = model(**inputs(head, sizes.get("type_vocab_size", 2) > 1 and form != "modernbert")).loss
     loss.backward()
     extra = {"golden.loss": loss.detach()[None]}
     for name, value in model.named_parameters(remove_duplicate=False):  # a tied matrix has two names

@@ -175,7 +175,7 @@ def transform_norm(rows, width, act):
          dict(gradients(gamma=gamma, beta=beta, bias=bias), dresidual=total.grad, dx=moved.grad))
 
 
-def attention(lengths, heads, size, p):
+def attention(lengths, heads, size, p, window=0):
     batch, width = make_batch(lengths), heads * size
     tokens = sum(lengths)
     qkv, bias = normal(tokens, 3 * width), normal(3 * width)
@@ -185,16 +185,20 @@ def attention(lengths, heads, size, p):
     for start, length, sample in zip(batch["starts"], lengths, batch["samples"]):
         part = moved[start:start + length].reshape(length, 3, heads, size).permute(1, 2, 0, 3)
         scores = part[0] @ part[1].transpose(-1, -2) / size**0.5
+        places = torch.arange(length)
+        if window:
+            scores = scores.masked_fill((places[:, None] - places[None]).abs() > window, -torch.inf)
         mask = torch.stack([attention_mask(head, length, sample, p) for head in range(heads)])
         outputs.append(((torch.softmax(scores, -1) * mask) @ part[2]).permute(1, 0, 2).reshape(length, width))
         sums.append(torch.logsumexp(scores, -1))
-        if not p:
+        if not p and not window:
             fused = F.scaled_dot_product_attention(part[0], part[1], part[2])
             assert torch.allclose(fused.permute(1, 0, 2).reshape(length, width), outputs[-1], atol=1e-12)
     y, lse = torch.cat(outputs), torch.cat(sums, 1)
     dy = normal(tokens, width)
     y.backward(dy.detach())
     keys = f"T={tokens} H={width} heads={heads} B={len(lengths)} longest={max(lengths)} p={p}"
+    keys += f" window={window}" if window else ""
     emit(f"attention_fwd {keys}", dict(qkv=moved), dict(y=y, lse=lse), batch)
     emit(f"attention_bwd {keys} bias=1", dict(qkv=moved, bias=bias, dy=dy, y=y, lse=lse),
          dict(gradients(bias=bias), dqkv=moved.grad), batch)
@@ -456,6 +460,62 @@ def lamb(count, tensors, decay, clip=1, everywhere=0, limited=0):
     emit(f"lamb_apply {keys} max_trust={limited}", dict(w=w, m=after[1], v=after[2], norms=norms), dict(w=after[0]))
 
 
+def bare(p):
+    """What a pre-norm block without biases asks: no position, type, bias, or beta, and the gradient of the residual stream."""
+    batch, width, inner, rows = make_batch([7, 4]), 12, 6, 11
+    word, gamma = normal(11, width), normal(width, mean=1.0, spread=0.3)
+    total = F.embedding(torch.tensor(batch["ids"]), word)
+    y = F.layer_norm(total, (width,), gamma, None, 1e-12) * hidden_mask(batch, width, p)
+    dy = normal(*y.shape)
+    y.backward(dy.detach())
+    keys, saved = f"p={p} B=2 longest=7 beta=0", dict(sum=total, **statistics(total))
+    emit(f"embed_fwd T={rows} H={width} V=11 position=0 type=0 {keys}", dict(word=word, gamma=gamma), dict(y=y, **saved), batch)
+    emit(f"embed_bwd T={rows} H={width} V=11 position=0 type=0 {keys}", dict(dy=dy, word=word, gamma=gamma, **saved),
+         gradients(word=word, gamma=gamma), batch)
+    x, w, gamma = normal(rows, inner), normal(width, inner), normal(width, mean=1.0, spread=0.3)
+    rest, dy, add = normal(rows, width), normal(rows, width), normal(rows, width)
+    product = F.linear(x, w)
+    product.retain_grad()
+    total = product * hidden_mask(batch, width, p) + rest
+    total.retain_grad()
+    y = F.layer_norm(total, (width,), gamma, None, 1e-12)
+    ((y * dy.detach()).sum() + (total * add.detach()).sum()).backward()
+    saved, batch = dict(sum=total, **statistics(total)), batch if p else None
+    emit(f"linear_norm_fwd M={rows} H={width} I={inner} b=0 {keys}", dict(x=x, w=w, gamma=gamma, residual=rest),
+         dict(y=y, **saved), batch)
+    emit(f"norm_bwd M={rows} H={width} add=1 {keys}", dict(dy=dy, gamma=gamma, add=add, **saved),
+         dict(gradients(gamma=gamma), dresidual=total.grad, dx=product.grad), batch)
+
+
+def gated(lengths, width, act, p):
+    batch, rows = make_batch(lengths), sum(lengths)
+    pre = normal(rows, 2 * width)
+    left, right = pre.chunk(2, dim=-1)
+    y = gelu(act)(left) * right * hidden_mask(batch, width, p)
+    dy = normal(rows, width)
+    y.backward(dy.detach())
+    keys, batch = f"M={rows} F={width} act={act} p={p} B={len(lengths)} longest={max(lengths)}", batch if p else None
+    emit(f"gated_fwd {keys}", dict(pre=pre), dict(y=y), batch)
+    emit(f"gated_bwd {keys}", dict(dy=dy, pre=pre), dict(dpre=pre.grad), batch)
+
+
+def rotary(lengths, heads, size, base):
+    """As in transformers' apply_rotary_pos_emb, with angles in float32; backward is autograd's."""
+    batch, tokens = make_batch(lengths), sum(lengths)
+    exponents = torch.arange(0, size, 2, dtype=torch.int64).to(torch.float32) / size
+    angles = torch.tensor(batch["positions"]).to(torch.float32)[:, None] * (1.0 / (base ** exponents))[None]
+    angles = torch.cat([angles, angles], -1).double()[:, None, None]
+    qkv = normal(tokens, 3 * heads * size)
+    parts = qkv.reshape(tokens, 3, heads, size)
+    turned = torch.cat([-parts[..., size // 2:], parts[..., :size // 2]], -1)
+    y = torch.cat([(parts * angles.cos() + turned * angles.sin())[:, :2], parts[:, 2:]], 1).reshape(qkv.shape)
+    dy = normal(*qkv.shape)
+    y.backward(dy.detach())
+    keys = f"T={tokens} H={heads * size} heads={heads} base={base} B={len(lengths)} longest={max(lengths)}"
+    emit(f"rotary {keys}", dict(qkv=qkv), dict(qkv=y), batch)
+    emit(f"rotary {keys} back=1", dict(qkv=dy), dict(qkv=qkv.grad), batch)
+
+
 for p in (0, 0.1):
     embed(p)
     linear_norm(11, 20, 6, p, residual=1)
@@ -495,6 +555,14 @@ soft("rows", 20, 2, 3.0, 0.75, [6, 1, 13])
 soft("sigmoids", 6, 3, 2.0, 0.5)
 soft("numbers", 7, 1, 2.0, 0.5)
 hidden([6, 1, 13], 5, 3)
+
+for p in (0, 0.1):
+    bare(p)
+    attention([6, 1, 13], 2, 5, p, window=3)
+gated([6, 1, 13], 9, "gelu_erf", 0.3)
+gated([6, 5], 4, "gelu_tanh", 0)
+rotary([6, 1, 13], 2, 6, 10000)
+rotary([9, 4], 3, 8, 160000)
 
 save_file(tensors, sys.argv[1], metadata={"cases": "\n".join(lines)})
 print(f"{len(lines)} cases; torch {torch.__version__}, timm {timm.__version__}, numpy {numpy.__version__}")

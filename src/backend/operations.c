@@ -1,6 +1,7 @@
 /* The table of operations: what each field of an operation's struct is, and the rules that rows cannot say. The order of
  * fields is the order of checks; the first with a letter owns it. */
 #include <inttypes.h>
+#include <math.h>
 #include "backend/operation.h"
 
 static const char *const activation_names[] = {"none", "tanh", "gelu_erf", "gelu_tanh", NULL};
@@ -14,14 +15,15 @@ static double product_flops(const struct operation_call *c, char m, char n, char
 	return 2.0 * (double)operation_size(c, m) * (double)operation_size(c, n) * (double)operation_size(c, k);
 }
 
-/* The same for one product with the keys of every sequence, over all heads. */
-static double score_flops(const struct operation_call *c)
+/* The same for one product with the keys that a token sees, over all heads. */
+static double score_flops(const struct operation_call *c, int32_t window)
 {
 	double sum = 0;
 	const int32_t *starts = c->batch->host_starts ? c->batch->host_starts : c->batch->starts;
 	for (int32_t s = 0; s < c->batch->sequence_count; s++) {
 		double length = starts[s + 1] - starts[s];
-		sum += 2 * length * length * (double)operation_size(c, 'H');
+		double outside = window > 0 && length > window + 1 ? length - window - 1 : 0; /* pairs: twice a triangle */
+		sum += 2 * (length * length - outside * (outside + 1)) * (double)operation_size(c, 'H');
 	}
 	return sum;
 }
@@ -53,8 +55,8 @@ static double token_bytes(const struct operation_call *c, size_t activations, si
 
 static void embed_fwd_rule(struct operation_call *c, const void *arguments)
 {
-	(void)arguments;
-	if (c->batch->longest > operation_size(c, 'S'))
+	const struct embed_fwd *a = arguments;
+	if (a->position && c->batch->longest > operation_size(c, 'S'))
 		operation_mismatch(c, "'batch' has a sequence of %d tokens where 'position' has %" PRId64 " rows",
 				   c->batch->longest, operation_size(c, 'S'));
 	c->bytes = token_bytes(c, 2, 3);
@@ -81,11 +83,27 @@ static void linear_gelu_fwd_rule(struct operation_call *c, const void *arguments
 	c->flops = product_flops(c, 'M', 'O', 'I');
 }
 
+static void gated_rule(struct operation_call *c, enum activation activation)
+{
+	check_gelu(c, "activation", activation);
+	c->bytes = operation_bytes(c, NULL);
+}
+
+static void gated_fwd_rule(struct operation_call *c, const void *arguments)
+{
+	gated_rule(c, ((const struct gated_fwd *)arguments)->activation);
+}
+
+static void gated_bwd_rule(struct operation_call *c, const void *arguments)
+{
+	gated_rule(c, ((const struct gated_bwd *)arguments)->activation);
+}
+
 static void linear_norm_fwd_rule(struct operation_call *c, const void *arguments)
 {
 	const struct linear_norm_fwd *a = arguments;
-	if ((a->w == NULL) != (a->b == NULL))
-		operation_mismatch(c, "'%s' is missing", a->w == NULL ? "w" : "b");
+	if (!a->w && a->b)
+		operation_mismatch(c, "'w' is missing");
 	if (!a->w && a->x.columns != a->y.columns)
 		operation_mismatch(c, "'x' has %" PRId64 " columns where 'y' has %" PRId64, a->x.columns, a->y.columns);
 	if (is_present(&a->sum) && (!is_present(&a->mean) || !is_present(&a->rstd)))
@@ -102,10 +120,11 @@ static void norm_bwd_rule(struct operation_call *c, const void *arguments)
 		check_gelu(c, "pre_activation", a->pre_activation);
 	if (!separate && (a->dropout.p > 0 || is_present(&a->pre)) && a->dresidual.rows > 0)
 		operation_mismatch(c, "dropout or 'pre' needs a 'dx' apart from 'dresidual'");
-	if (separate && a->dx.data == a->dy.data && a->dresidual.rows > 0)
-		operation_mismatch(c, "'dx' overlaps 'dy'");
+	if (separate && (a->dx.data == a->dy.data || a->dx.data == a->add.data) && a->dresidual.rows > 0)
+		operation_mismatch(c, "'dx' overlaps '%s'", a->dx.data == a->dy.data ? "dy" : "add");
 	operation_derive(c, "dx", separate);
 	operation_derive(c, "in_place", a->dresidual.data == a->dy.data);
+	operation_derive(c, "add", !is_present(&a->add) ? 0 : a->add.data == a->dresidual.data ? 2 : 1);
 	c->bytes = operation_bytes(c, NULL);
 }
 
@@ -122,24 +141,49 @@ static void linear_bwd_rule(struct operation_call *c, const void *arguments)
 	c->flops = (is_present(&a->dx) ? 2 : 1) * product_flops(c, 'M', 'O', 'I');
 }
 
-static void attention_rule(struct operation_call *c, int32_t heads, int products)
+void rotary_frequencies(double base, int32_t size, float *frequencies)
+{
+	for (int32_t i = 0; i < size / 2; i++)
+		frequencies[i] = 1 / powf((float)base, (float)(2 * i) / (float)size);
+}
+
+static void check_heads(const struct operation_call *c, int32_t heads)
 {
 	if (heads <= 0 || operation_size(c, 'H') % heads != 0)
 		operation_mismatch(c, "%" PRId64 " columns of '%s' cannot be shared by %d heads", operation_size(c, 'H'),
 				   c->letters['H' - 'A'].owner, heads);
-	c->flops = products * score_flops(c);
+}
+
+static void rotary_rule(struct operation_call *c, const void *arguments)
+{
+	const struct rotary *a = arguments;
+	check_heads(c, a->heads);
+	int64_t size = operation_size(c, 'H') / a->heads;
+	if (size % 2 != 0 || size > ROTARY_LIMIT || !(a->base > 0))
+		operation_mismatch(c, "heads of %" PRId64 " columns cannot be turned with base %g", size, a->base);
+	c->bytes = 4 * operation_bytes(c, "qkv") / 3;
+}
+
+static void attention_rule(struct operation_call *c, int32_t heads, int32_t window, int products)
+{
+	check_heads(c, heads);
+	if (window < 0)
+		operation_mismatch(c, "the window is %d", window);
+	c->flops = products * score_flops(c, window);
 	c->bytes = operation_bytes(c, NULL);
 }
 
 static void attention_fwd_rule(struct operation_call *c, const void *arguments)
 {
-	attention_rule(c, ((const struct attention_fwd *)arguments)->heads, 2);
+	const struct attention_fwd *a = arguments;
+	attention_rule(c, a->heads, a->window, 2);
 }
 
 /* One product more than the model counts: scores are recomputed. */
 static void attention_bwd_rule(struct operation_call *c, const void *arguments)
 {
-	attention_rule(c, ((const struct attention_bwd *)arguments)->heads, 5);
+	const struct attention_bwd *a = arguments;
+	attention_rule(c, a->heads, a->window, 5);
 }
 
 static void gather_fwd_rule(struct operation_call *c, const void *arguments)
@@ -272,9 +316,12 @@ OPERATION(embed_fwd)
 OPERATION(embed_bwd)
 OPERATION(linear_fwd)
 OPERATION(linear_gelu_fwd)
+OPERATION(gated_fwd)
+OPERATION(gated_bwd)
 OPERATION(linear_norm_fwd)
 OPERATION(norm_bwd)
 OPERATION(linear_bwd)
+OPERATION(rotary)
 OPERATION(attention_fwd)
 OPERATION(attention_bwd)
 OPERATION(gather_fwd)
@@ -309,56 +356,71 @@ enum { IN = FIELD_IN, OUT = FIELD_OUT, OPTIONAL = FIELD_OPTIONAL };
 
 /* clang-format off */
 const struct operation operation_table[OPERATION_COUNT] = {
-	{ROW(embed_fwd), "T H V S B longest p", NULL, embed_fwd_rule, {
+	{ROW(embed_fwd), "T H V S B longest p position type beta", NULL, embed_fwd_rule, {
 		{AT(embed_fwd, y), ACTIVATIONS, OUT, "T", "H"}, {AT(embed_fwd, batch), FIELD_BATCH, IN, "T"},
 		{AT(embed_fwd, dropout), FIELD_DROPOUT, .key = "p"}, {AT(embed_fwd, word), WEIGHT, IN, "V", "H"},
-		{AT(embed_fwd, position), WEIGHT, IN, "S", "H"}, {AT(embed_fwd, type), WEIGHT, IN, "Y", "H"},
-		{AT(embed_fwd, gamma), WEIGHT, IN, "1", "H"}, {AT(embed_fwd, beta), WEIGHT, IN, "1", "H"},
+		{AT(embed_fwd, position), WEIGHT, OPTIONAL, "S", "H", "position"},
+		{AT(embed_fwd, type), WEIGHT, OPTIONAL, "Y", "H", "type"}, {AT(embed_fwd, gamma), WEIGHT, IN, "1", "H"},
+		{AT(embed_fwd, beta), WEIGHT, OPTIONAL, "1", "H", "beta"},
 		{AT(embed_fwd, epsilon), FIELD_NUMBER, .key = "eps"}, {AT(embed_fwd, sum), ACTIVATIONS, OUT, "T", "H"},
 		{AT(embed_fwd, mean), STATISTICS, OUT, "1", "T"}, {AT(embed_fwd, rstd), STATISTICS, OUT, "1", "T"}}},
-	{ROW(embed_bwd), "T H V S B longest p overwrite overwrite_word", NULL, embed_bwd_rule, {
+	{ROW(embed_bwd), "T H V S B longest p position type beta overwrite overwrite_word", NULL, embed_bwd_rule, {
 		{AT(embed_bwd, dy), ACTIVATIONS, OUT, "T", "H"}, /* may be used as scratch */
 		{AT(embed_bwd, batch), FIELD_BATCH, IN, "T"}, {AT(embed_bwd, dropout), FIELD_DROPOUT, .key = "p"},
 		{AT(embed_bwd, overwrite), FIELD_FLAG, .key = "overwrite"},
 		{AT(embed_bwd, overwrite_word), FIELD_FLAG, .key = "overwrite_word"},
-		{AT(embed_bwd, word), GRADIENT, IN, "V", "H"}, {AT(embed_bwd, position), GRADIENT, IN, "S", "H"},
-		{AT(embed_bwd, type), GRADIENT, IN, "Y", "H"}, {AT(embed_bwd, gamma), GRADIENT, IN, "1", "H"},
-		{AT(embed_bwd, beta), GRADIENT, IN, "1", "H"}, {AT(embed_bwd, sum), ACTIVATIONS, IN, "T", "H"},
+		{AT(embed_bwd, word), GRADIENT, IN, "V", "H"},
+		{AT(embed_bwd, position), GRADIENT, OPTIONAL, "S", "H", "position"},
+		{AT(embed_bwd, type), GRADIENT, OPTIONAL, "Y", "H", "type"}, {AT(embed_bwd, gamma), GRADIENT, IN, "1", "H"},
+		{AT(embed_bwd, beta), GRADIENT, OPTIONAL, "1", "H", "beta"}, {AT(embed_bwd, sum), ACTIVATIONS, IN, "T", "H"},
 		{AT(embed_bwd, mean), STATISTICS, IN, "1", "T"}, {AT(embed_bwd, rstd), STATISTICS, IN, "1", "T"}}},
 	{ROW(linear_fwd), "M O I act b", NULL, linear_fwd_rule, {
 		{AT(linear_fwd, x), ACTIVATIONS, IN, "M", "I"}, {AT(linear_fwd, w), WEIGHT, IN, "O", "I"},
 		{AT(linear_fwd, b), WEIGHT, OPTIONAL, "1", "O", "b"},
 		{AT(linear_fwd, activation), FIELD_WORD, .key = "act", .words = activation_names},
 		{AT(linear_fwd, y), ACTIVATIONS, OUT, "M", "O"}}},
-	{ROW(linear_gelu_fwd), "M O I act train", NULL, linear_gelu_fwd_rule, {
+	{ROW(linear_gelu_fwd), "M O I act b train", NULL, linear_gelu_fwd_rule, {
 		{AT(linear_gelu_fwd, x), ACTIVATIONS, IN, "M", "I"}, {AT(linear_gelu_fwd, w), WEIGHT, IN, "O", "I"},
-		{AT(linear_gelu_fwd, b), WEIGHT, IN, "1", "O"},
+		{AT(linear_gelu_fwd, b), WEIGHT, OPTIONAL, "1", "O", "b"},
 		{AT(linear_gelu_fwd, activation), FIELD_WORD, .key = "act", .words = activation_names},
 		{AT(linear_gelu_fwd, pre), ACTIVATIONS, OUT | OPTIONAL, "M", "O", "train"},
 		{AT(linear_gelu_fwd, y), ACTIVATIONS, OUT, "M", "O"}}},
-	{ROW(linear_norm_fwd), "M H I w residual p train", NULL, linear_norm_fwd_rule, {
+	{ROW(gated_fwd), "M F act p", NULL, gated_fwd_rule, {
+		{AT(gated_fwd, y), ACTIVATIONS, OUT, "M", "F"}, {AT(gated_fwd, batch), FIELD_BATCH, OPTIONAL, "M"},
+		{AT(gated_fwd, dropout), FIELD_DROPOUT, .key = "p"},
+		{AT(gated_fwd, activation), FIELD_WORD, .key = "act", .words = activation_names},
+		{AT(gated_fwd, pre), ACTIVATIONS, IN, "M", "2F"}}},
+	{ROW(gated_bwd), "M F act p", NULL, gated_bwd_rule, {
+		{AT(gated_bwd, dy), ACTIVATIONS, IN, "M", "F"}, {AT(gated_bwd, batch), FIELD_BATCH, OPTIONAL, "M"},
+		{AT(gated_bwd, dropout), FIELD_DROPOUT, .key = "p"},
+		{AT(gated_bwd, activation), FIELD_WORD, .key = "act", .words = activation_names},
+		{AT(gated_bwd, pre), ACTIVATIONS, IN, "M", "2F"}, {AT(gated_bwd, dpre), ACTIVATIONS, OUT, "M", "2F"}}},
+	{ROW(linear_norm_fwd), "M H I w b beta residual p train", NULL, linear_norm_fwd_rule, {
 		{AT(linear_norm_fwd, y), ACTIVATIONS, OUT, "M", "H"},
 		{AT(linear_norm_fwd, batch), FIELD_BATCH, OPTIONAL, "M"},
 		{AT(linear_norm_fwd, dropout), FIELD_DROPOUT, .key = "p"},
 		{AT(linear_norm_fwd, x), ACTIVATIONS, IN, "M", "I"},
 		{AT(linear_norm_fwd, w), WEIGHT, OPTIONAL, "H", "I", "w"},
-		{AT(linear_norm_fwd, b), WEIGHT, OPTIONAL, "1", "H"},
-		{AT(linear_norm_fwd, gamma), WEIGHT, IN, "1", "H"}, {AT(linear_norm_fwd, beta), WEIGHT, IN, "1", "H"},
+		{AT(linear_norm_fwd, b), WEIGHT, OPTIONAL, "1", "H", "b"},
+		{AT(linear_norm_fwd, gamma), WEIGHT, IN, "1", "H"},
+		{AT(linear_norm_fwd, beta), WEIGHT, OPTIONAL, "1", "H", "beta"},
 		{AT(linear_norm_fwd, epsilon), FIELD_NUMBER, .key = "eps"},
 		{AT(linear_norm_fwd, residual), ACTIVATIONS, OPTIONAL, "M", "H", "residual"},
 		{AT(linear_norm_fwd, sum), ACTIVATIONS, OUT | OPTIONAL, "M", "H", "train"},
 		{AT(linear_norm_fwd, mean), STATISTICS, OUT | OPTIONAL, "1", "M"},
 		{AT(linear_norm_fwd, rstd), STATISTICS, OUT | OPTIONAL, "1", "M"}}},
-	{ROW(norm_bwd), "M H p bias pre dx in_place overwrite", "dresidual dy dx dresidual dx dy", norm_bwd_rule, {
+	{ROW(norm_bwd), "M H p beta bias pre add dx in_place overwrite",
+	 "dresidual dy dresidual add dx dresidual dx dy dx add", norm_bwd_rule, {
 		{AT(norm_bwd, dy), ACTIVATIONS, IN, "M", "H"}, {AT(norm_bwd, batch), FIELD_BATCH, OPTIONAL, "M"},
 		{AT(norm_bwd, dropout), FIELD_DROPOUT, .key = "p"},
 		{AT(norm_bwd, overwrite), FIELD_FLAG, .key = "overwrite"},
-		{AT(norm_bwd, gamma), GRADIENT, IN, "1", "H"}, {AT(norm_bwd, beta), GRADIENT, IN, "1", "H"},
+		{AT(norm_bwd, gamma), GRADIENT, IN, "1", "H"}, {AT(norm_bwd, beta), GRADIENT, OPTIONAL, "1", "H", "beta"},
 		{AT(norm_bwd, bias), GRADIENT, OPTIONAL, "1", "H", "bias"},
 		{AT(norm_bwd, sum), ACTIVATIONS, IN, "M", "H"}, {AT(norm_bwd, mean), STATISTICS, IN, "1", "M"},
 		{AT(norm_bwd, rstd), STATISTICS, IN, "1", "M"},
 		{AT(norm_bwd, pre_activation), FIELD_WORD, .key = "pre", .words = activation_names},
 		{AT(norm_bwd, pre), ACTIVATIONS, OPTIONAL, "M", "H"},
+		{AT(norm_bwd, add), ACTIVATIONS, OPTIONAL, "M", "H"},
 		{AT(norm_bwd, dresidual), ACTIVATIONS, OUT, "M", "H"},
 		{AT(norm_bwd, dx), ACTIVATIONS, OUT | OPTIONAL, "M", "H"}}},
 	{ROW(linear_bwd), "M O I b producer pre add tanh dx overwrite", "dx add", linear_bwd_rule, {
@@ -371,17 +433,23 @@ const struct operation operation_table[OPERATION_COUNT] = {
 		{AT(linear_bwd, add), ACTIVATIONS, OPTIONAL, "M", "I"},
 		{AT(linear_bwd, tanh_y), ACTIVATIONS, OPTIONAL, "M", "O", "tanh"},
 		{AT(linear_bwd, dx), ACTIVATIONS, OUT | OPTIONAL, "M", "I", "dx"}}},
-	{ROW(attention_fwd), "T H heads B longest p train", NULL, attention_fwd_rule, {
+	{ROW(rotary), "T H heads base back B longest", NULL, rotary_rule, {
+		{AT(rotary, qkv), ACTIVATIONS, OUT, "T", "3H"}, {AT(rotary, batch), FIELD_BATCH, IN, "T"},
+		{AT(rotary, heads), FIELD_SIZE, IN, "A", .key = "heads"}, {AT(rotary, base), FIELD_NUMBER, .key = "base"},
+		{AT(rotary, back), FIELD_FLAG, .key = "back"}}},
+	{ROW(attention_fwd), "T H heads window B longest p train", NULL, attention_fwd_rule, {
 		{AT(attention_fwd, y), ACTIVATIONS, OUT, "T", "H"}, {AT(attention_fwd, batch), FIELD_BATCH, IN, "T"},
 		{AT(attention_fwd, dropout), FIELD_DROPOUT, .key = "p"},
 		{AT(attention_fwd, heads), FIELD_SIZE, IN, "A", .key = "heads"},
+		{AT(attention_fwd, window), FIELD_SIZE, .key = "window"},
 		{AT(attention_fwd, qkv), ACTIVATIONS, IN, "T", "3H"},
 		{AT(attention_fwd, lse), STATISTICS, OUT | OPTIONAL, "A", "T", "train"}}},
-	{ROW(attention_bwd), "T H heads B longest p bias overwrite", NULL, attention_bwd_rule, {
+	{ROW(attention_bwd), "T H heads window B longest p bias overwrite", NULL, attention_bwd_rule, {
 		{AT(attention_bwd, dy), ACTIVATIONS, IN, "T", "H"}, {AT(attention_bwd, batch), FIELD_BATCH, IN, "T"},
 		{AT(attention_bwd, dropout), FIELD_DROPOUT, .key = "p"},
 		{AT(attention_bwd, overwrite), FIELD_FLAG, .key = "overwrite"},
 		{AT(attention_bwd, heads), FIELD_SIZE, IN, "A", .key = "heads"},
+		{AT(attention_bwd, window), FIELD_SIZE, .key = "window"},
 		{AT(attention_bwd, qkv), ACTIVATIONS, IN, "T", "3H"},
 		{AT(attention_bwd, bias), GRADIENT, OPTIONAL, "1", "3H", "bias"},
 		{AT(attention_bwd, y), ACTIVATIONS, IN, "T", "H"}, {AT(attention_bwd, lse), STATISTICS, IN, "A", "T"},
@@ -394,12 +462,16 @@ const struct operation operation_table[OPERATION_COUNT] = {
 		{AT(gather_bwd, rows), FIELD_INTEGERS, OPTIONAL, "P", "1", "rows"},
 		{AT(gather_bwd, overwrite), FIELD_FLAG, .key = "overwrite"},
 		{AT(gather_bwd, dy), ACTIVATIONS, IN, "P", "H"}}},
-	{ROW(pooling_fwd), "T H B longest cls", NULL, touches_all, {
+	{ROW(pooling_fwd), "T H B longest cls rows", NULL, touches_all, {
 		{AT(pooling_fwd, x), ACTIVATIONS, IN, "T", "H"}, {AT(pooling_fwd, batch), FIELD_BATCH, IN, "T"},
-		{AT(pooling_fwd, first), FIELD_FLAG, .key = "cls"}, {AT(pooling_fwd, y), STATISTICS, OUT, "B", "H"}}},
-	{ROW(pooling_bwd), "T H B longest cls", NULL, touches_all, {
+		{AT(pooling_fwd, first), FIELD_FLAG, .key = "cls"}, 
+		{AT(pooling_fwd, y), STATISTICS, OUT | OPTIONAL, "B", "H"},
+		{AT(pooling_fwd, rows), ACTIVATIONS, OUT | OPTIONAL, "B", "H", "rows"}}},
+	{ROW(pooling_bwd), "T H B longest cls rows", NULL, touches_all, {
 		{AT(pooling_bwd, dx), ACTIVATIONS, OUT, "T", "H"}, {AT(pooling_bwd, batch), FIELD_BATCH, IN, "T"},
-		{AT(pooling_bwd, first), FIELD_FLAG, .key = "cls"}, {AT(pooling_bwd, dy), STATISTICS, IN, "B", "H"}}},
+		{AT(pooling_bwd, first), FIELD_FLAG, .key = "cls"}, 
+		{AT(pooling_bwd, dy), STATISTICS, OPTIONAL, "B", "H"},
+		{AT(pooling_bwd, drows), ACTIVATIONS, OPTIONAL, "B", "H", "rows"}}},
 	{ROW(vocab_xent), "P V H train overwrite", NULL, vocab_xent_rule, {
 		{AT(vocab_xent, x), ACTIVATIONS, IN, "P", "H"}, {AT(vocab_xent, head), FIELD_HEAD},
 		{AT(vocab_xent, table), WEIGHT, IN, "V", "H"}, {AT(vocab_xent, bias), WEIGHT, IN, "1", "V"},

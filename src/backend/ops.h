@@ -31,11 +31,11 @@ struct dropout {
 	uint32_t site; /* the place in the model */
 };
 
-/* y = dropout(LN(sum)), sum = word[ids] + position[positions] + type[types]. */
+/* y = dropout(LN(sum)), sum = word[ids] [+ position[positions]] [+ type[types]]. */
 struct embed_fwd {
 	const struct batch *batch;
-	const struct weight *word, *position, *type; /* (V,H) (S,H) (2,H) */
-	const struct weight *gamma, *beta;           /* (1,H) */
+	const struct weight *word, *position, *type; /* (V,H) (S,H) (2,H); position, type optional */
+	const struct weight *gamma, *beta;           /* (1,H); beta optional, as in all norms */
 	double epsilon;
 	struct dropout dropout;
 	struct tensor sum;        /* out (T,H): saved */
@@ -43,8 +43,8 @@ struct embed_fwd {
 	struct tensor y;          /* out (T,H) */
 };
 
-/* Backward of embed_fwd: acc word, position, type, gamma, beta. `overwrite_word` is separate because in pre-training the tied
- * output layer has already written the word gradient. */
+/* Backward of embed_fwd: acc word, position, type, gamma, beta, as far as they are there. `overwrite_word` is separate because in
+ * pre-training the tied output layer has already written the word gradient. */
 struct embed_bwd {
 	const struct batch *batch; /* id_order is used: rows are added in a fixed order, no atomics */
 	const struct weight *word, *position, *type, *gamma, *beta;
@@ -64,18 +64,37 @@ struct linear_fwd {
 
 /* pre = x w' + b, y = gelu(pre). `pre.data` NULL outside training. */
 struct linear_gelu_fwd {
-	const struct weight *w, *b;
+	const struct weight *w, *b; /* b optional */
 	enum activation activation; /* GELU_ERF or GELU_TANH */
 	struct tensor x;            /* (M,I) */
 	struct tensor pre;          /* out (M,F) */
 	struct tensor y;            /* out (M,F) */
 };
 
+/* Gated feed-forward (Shazeer 2020, "GLU Variants Improve Transformer"): y = dropout(gelu(a) g), where the columns of pre are a
+ * and g. Dropout rows are the batch's tokens; batch may be NULL when p = 0. */
+struct gated_fwd {
+	const struct batch *batch;
+	enum activation activation; /* GELU_ERF or GELU_TANH */
+	struct dropout dropout;
+	struct tensor pre; /* (M,2F) */
+	struct tensor y;   /* out (M,F) */
+};
+
+struct gated_bwd {
+	const struct batch *batch;
+	enum activation activation;
+	struct dropout dropout;
+	struct tensor dy;   /* in (M,F) */
+	struct tensor pre;  /* in (M,2F) */
+	struct tensor dpre; /* out (M,2F) */
+};
+
 /* sum = residual + dropout(x w' + b), y = LN(sum). Without w, x takes the place of the product (I = H). Outside training
  * sum.data may be NULL. Dropout rows are the batch's tokens; batch may be NULL when p = 0. */
 struct linear_norm_fwd {
 	const struct batch *batch;
-	const struct weight *w, *b; /* optional together: (H,I) (1,H) */
+	const struct weight *w, *b; /* optional: (H,I) (1,H) */
 	const struct weight *gamma, *beta;
 	double epsilon;
 	struct dropout dropout;
@@ -85,9 +104,10 @@ struct linear_norm_fwd {
 	struct tensor y;               /* out (M,H) */
 };
 
-/* Backward of the norm part of linear_norm_fwd: dresidual = dLN(dy); dx = dropout mask * dresidual [* gelu'(pre)]; acc gamma,
- * beta and `bias` (of the preceding linear: column sums of dx). dx.data may be NULL, or equal to dresidual.data if p = 0 and
- * there is no `pre`: one output. dresidual may alias dy. `pre` is for a norm without w whose x = gelu(pre) comes from
+/* Backward of the norm part of linear_norm_fwd: dresidual = dLN(dy) [+ add]; dx = dropout mask * dresidual [* gelu'(pre)]; acc
+ * gamma, beta and `bias` (of the preceding linear: column sums of dx). dx.data may be NULL, or equal to dresidual.data if p = 0
+ * and there is no `pre`: one output. dresidual may alias dy or add: `add` is what the sum's gradient gets from elsewhere, where
+ * the sum goes on as the residual of the next block (pre-norm). `pre` is for a norm without w whose x = gelu(pre) comes from
  * linear_gelu_fwd (the MLM head's transform): dx is then the gradient of that product, and bias its bias. */
 struct norm_bwd {
 	const struct batch *batch;
@@ -99,6 +119,7 @@ struct norm_bwd {
 	struct tensor dy; /* in (M,H) */
 	struct tensor sum, mean, rstd;
 	struct tensor pre;       /* optional (M,H): x = gelu(pre) */
+	struct tensor add;       /* optional (M,H) */
 	struct tensor dresidual; /* out (M,H) */
 	struct tensor dx;        /* out (M,H) */
 };
@@ -121,11 +142,26 @@ struct linear_bwd {
 	struct tensor dx;     /* out, optional (M,I) */
 };
 
-/* Bidirectional attention within each sequence: columns of qkv are query, key, value (H each), split into heads of H/heads
- * columns; scores scaled by 1/sqrt(H/heads); dropout on the probabilities. */
-struct attention_fwd {
+/* Rotary positions (Su et al. 2021, "RoFormer"), in place: in each head of the queries and keys, of D = H/heads columns, columns
+ * i and i + D/2 are turned by the angle position base^(-2i/D); with `back` by its negative, which is the backward. Frequencies
+ * and angles are rounded to fp32 in every type, as in Hugging Face's models. */
+struct rotary {
 	const struct batch *batch;
 	int32_t heads;
+	double base;
+	bool back;
+	struct tensor qkv; /* in and out (T,3H) */
+};
+#define ROTARY_LIMIT 256 /* upper limit on D */
+/* Fills frequencies [size / 2]. */
+void rotary_frequencies(double base, int32_t size, float *frequencies);
+
+/* Bidirectional attention within each sequence: columns of qkv are query, key, value (H each), split into heads of H/heads
+ * columns; scores scaled by 1/sqrt(H/heads); dropout on the probabilities. With a window, a token sees that many tokens to each
+ * side, and the work grows linearly with the sequence; 0: it sees all. */
+struct attention_fwd {
+	const struct batch *batch;
+	int32_t heads, window;
 	struct dropout dropout;
 	struct tensor qkv; /* (T,3H) */
 	struct tensor y;   /* out (T,H) */
@@ -134,7 +170,7 @@ struct attention_fwd {
 
 struct attention_bwd {
 	const struct batch *batch;
-	int32_t heads;
+	int32_t heads, window;
 	struct dropout dropout;
 	bool overwrite;
 	const struct weight *bias; /* optional acc (1,3H): column sums of dqkv */
@@ -164,18 +200,20 @@ struct gather_bwd {
  * loss depends on their products. A sequence without tokens gives zeros. */
 struct pooling_fwd {
 	const struct batch *batch;
-	bool first;      /* the first row instead of the mean */
-	struct tensor x; /* (T,H) */
-	struct tensor y; /* out (B,H) stat */
+	bool first;         /* the first row instead of the mean */
+	struct tensor x;    /* (T,H) */
+	struct tensor y;    /* out (B,H) stat, or instead: */
+	struct tensor rows; /* out (B,H), in the activations' type */
 };
 
 /* All rows of dx, from dy * loss_scale: divided by the number of rows and written to each of them, or written to the first row
  * with zeros in the others. */
 struct pooling_bwd {
 	const struct batch *batch;
-	bool first;       /* the first row instead of the mean */
-	struct tensor dy; /* (B,H) stat */
-	struct tensor dx; /* out (T,H) */
+	bool first;          /* the first row instead of the mean */
+	struct tensor dy;    /* (B,H) stat, or instead: */
+	struct tensor drows; /* (B,H) in the activations' type, to which the loss scale has already been applied */
+	struct tensor dx;    /* out (T,H) */
 };
 
 /* Output layer over the vocabulary with softmax cross entropy, forward and backward combined.
@@ -405,9 +443,12 @@ struct operations {
 	void (*embed_bwd)(struct replica *r, const struct embed_bwd *a);
 	void (*linear_fwd)(struct replica *r, const struct linear_fwd *a);
 	void (*linear_gelu_fwd)(struct replica *r, const struct linear_gelu_fwd *a);
+	void (*gated_fwd)(struct replica *r, const struct gated_fwd *a);
+	void (*gated_bwd)(struct replica *r, const struct gated_bwd *a);
 	void (*linear_norm_fwd)(struct replica *r, const struct linear_norm_fwd *a);
 	void (*norm_bwd)(struct replica *r, const struct norm_bwd *a);
 	void (*linear_bwd)(struct replica *r, const struct linear_bwd *a);
+	void (*rotary)(struct replica *r, const struct rotary *a);
 	void (*attention_fwd)(struct replica *r, const struct attention_fwd *a);
 	void (*attention_bwd)(struct replica *r, const struct attention_bwd *a);
 	void (*gather_fwd)(struct replica *r, const struct gather_fwd *a);
@@ -456,9 +497,12 @@ void embed_fwd(struct replica *r, const struct embed_fwd *a);
 void embed_bwd(struct replica *r, const struct embed_bwd *a);
 void linear_fwd(struct replica *r, const struct linear_fwd *a);
 void linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a);
+void gated_fwd(struct replica *r, const struct gated_fwd *a);
+void gated_bwd(struct replica *r, const struct gated_bwd *a);
 void linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a);
 void norm_bwd(struct replica *r, const struct norm_bwd *a);
 void linear_bwd(struct replica *r, const struct linear_bwd *a);
+void rotary(struct replica *r, const struct rotary *a);
 void attention_fwd(struct replica *r, const struct attention_fwd *a);
 void attention_bwd(struct replica *r, const struct attention_bwd *a);
 void gather_fwd(struct replica *r, const struct gather_fwd *a);

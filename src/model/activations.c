@@ -89,7 +89,7 @@ static void lay_out_layer(struct layer_activations *layer, struct layout *layout
 	layer->attention_mean = statistic(layout, 1);
 	layer->attention_rstd = statistic(layout, 1);
 	layer->attention_norm = saved_input(layout, config->hidden_size, shared->attention_norm);
-	layer->pre = matrix(layout, config->intermediate_size);
+	layer->pre = matrix(layout, model_wide_size(config));
 	layer->gelu = saved_input(layout, config->intermediate_size, shared->gelu);
 	layer->output_sum = matrix(layout, config->hidden_size);
 	layer->output_mean = statistic(layout, 1);
@@ -101,6 +101,7 @@ static void lay_out_layer(struct layer_activations *layer, struct layout *layout
 static void lay_out_shared_layer(struct layer_activations *layer, struct layout *layout, const struct model_config *config,
 				 struct tensor embedded)
 {
+	const struct model_form *form = model_form_of(config);
 	layer->qkv = matrix(layout, 3 * config->hidden_size);
 	layer->attention = with_twin(layout, matrix(layout, config->hidden_size), false);
 	layer->attention_norm = with_twin(layout, matrix(layout, config->hidden_size), false);
@@ -112,10 +113,17 @@ static void lay_out_shared_layer(struct layer_activations *layer, struct layout 
 		.dtype = layout->backend->master_dtype, .rows = config->num_attention_heads, .columns = layout->rows};
 	layer->attention_sum = layer->output_sum = without_data(layer->y);
 	layer->pre = without_data(layer->gelu);
+	if (form->pre_norm) {
+		layer->attention_sum = matrix(layout, config->hidden_size);
+		layer->output_sum = matrix(layout, config->hidden_size);
+	}
+	if (form->gated)
+		layer->pre = matrix(layout, model_wide_size(config));
 }
 
 static void lay_out_encoder(struct activations *a, struct layout *layout, const struct model_config *config)
 {
+	const struct model_form *form = model_form_of(config);
 	int64_t width = model_embedding_size(config);
 	struct tensor y = with_twin(layout, matrix(layout, config->hidden_size), false);
 	a->embedded = y;
@@ -139,7 +147,7 @@ static void lay_out_encoder(struct activations *a, struct layout *layout, const 
 		if (a->layers)
 			a->layers[l] = layer;
 	}
-	if (config->type_vocab_size < 2)
+	if (form->has_types && config->type_vocab_size < 2)
 		a->one_type = take(layout, 1, DTYPE_F32); /* memory is zeroed when it is allocated */
 	a->embedding_sum =
 		a->training ? matrix(layout, width) : with_columns(layer.attention, width); /* nothing writes its twin */
@@ -148,10 +156,14 @@ static void lay_out_encoder(struct activations *a, struct layout *layout, const 
 	if (width != config->hidden_size)
 		a->narrow_gradient = matrix(layout, width);
 	int64_t wide = 3 * config->hidden_size;
-	if (wide < config->intermediate_size)
-		wide = config->intermediate_size;
+	if (wide < model_wide_size(config))
+		wide = model_wide_size(config);
 	struct tensor widest = matrix(layout, wide);
-	a->pre_gradient = with_twin(layout, with_columns(widest, config->intermediate_size), true);
+	a->pre_gradient = with_twin(layout, with_columns(widest, model_wide_size(config)), true);
+	if (form->pre_norm)
+		a->stream_gradient = matrix(layout, config->hidden_size);
+	if (form->gated)
+		a->gelu_gradient = matrix(layout, config->intermediate_size);
 	a->qkv_gradient = with_twin(layout, with_columns(widest, 3 * config->hidden_size), true);
 	a->gradient = matrix(layout, config->hidden_size);
 	a->branch_gradient = with_twin(layout, matrix(layout, config->hidden_size), true);
@@ -184,8 +196,29 @@ static int64_t head_items(const struct head *head, int64_t tokens, int64_t seque
 	return head->input == INPUT_ALL_ROWS ? tokens : each ? sequences : labels;
 }
 
-static void lay_out_head(struct head_activations *head, struct layout *layout, const struct model *model, const struct head *what,
-			 struct tensor encoded, struct tensor gradient, bool training)
+/* A head that reads through the transform of the masked-word head, whose tensors it takes. */
+static void lay_out_transformed_head(struct head_activations *head, struct layout *layout, struct activations *a,
+				     const struct head *what, struct tensor encoded, bool training)
+{
+	int64_t hidden = a->model->config.hidden_size;
+	lay_out_mlm_head(a, layout, hidden, hidden);
+	if (what->input == INPUT_ALL_ROWS)
+		a->masked = encoded;
+	if (what->input == INPUT_ALL_ROWS && training)
+		a->masked_gradient = a->transformed_gradient = a->gradient;
+	head->rows = a->masked;
+	head->pooled = a->transformed;
+	head->dropped = training && what->drops ? matrix(layout, hidden) : head->pooled;
+	head->logits = matrix(layout, what->outputs);
+	if (!training)
+		return;
+	head->logits_gradient = matrix(layout, what->outputs);
+	head->input_gradient = a->transformed_gradient;
+	head->rows_gradient = a->masked_gradient;
+}
+
+static void lay_out_head(struct head_activations *head, struct layout *layout, struct activations *a, const struct model *model,
+			 const struct head *what, struct tensor encoded, struct tensor gradient, bool training)
 {
 	bool all = what->input == INPUT_ALL_ROWS, drops = training && what->drops;
 	if (what->input == INPUT_POOLED_ROWS) {
@@ -195,6 +228,10 @@ static void lay_out_head(struct head_activations *head, struct layout *layout, c
 		return;
 	}
 	int64_t width = (int64_t)(what->joined > 1 ? what->joined : 1) * model->config.hidden_size;
+	if (model_head_transforms(&model->config, what)) {
+		lay_out_transformed_head(head, layout, a, what, encoded, training);
+		return;
+	}
 	head->rows = all ? encoded : matrix(layout, width);
 	head->pooled = what->pooled ? matrix(layout, width) : head->rows;
 	if (what->pooled && activation_is_gelu(model_head_form(&model->config, what)->activation))
@@ -231,8 +268,8 @@ static size_t lay_out(struct activations *a, void *base, int64_t tokens, int64_t
 		if (head->loss == LOSS_WORDS)
 			lay_out_mlm_head(a, &layout, model->config.hidden_size, model_embedding_size(&model->config));
 		else
-			lay_out_head(&a->heads[h], &layout, model, head, a->layers ? activations_output(a) : (struct tensor){0},
-				     a->gradient, a->training);
+			lay_out_head(&a->heads[h], &layout, a, model, head,
+				     a->layers ? activations_output(a) : (struct tensor){0}, a->gradient, a->training);
 		if (head->loss == LOSS_POINTERS) {
 			layout.capacity = a->capacity.labels[h].count;
 			layout.rows = labels[h];
@@ -307,7 +344,7 @@ struct shape_limits model_shape_limits(const struct model_config *config, struct
 		.longest = longest,
 		.hidden = config->hidden_size,
 		.heads = config->num_attention_heads,
-		.intermediate = config->intermediate_size,
+		.intermediate = model_wide_size(config),
 		.vocab = config->vocab_size,
 		.training = training,
 	};

@@ -14,7 +14,7 @@ struct layer_activations {
 	struct tensor lse;                                           /* (heads,T) */
 	struct tensor attention_sum, attention_mean, attention_rstd; /* (T,H) (1,T) (1,T) */
 	struct tensor attention_norm;                                /* (T,H) */
-	struct tensor pre, gelu;                                     /* (T,F) */
+	struct tensor pre, gelu;                                     /* (T,F); pre (T,2F) if gated */
 	struct tensor output_sum, output_mean, output_rstd;          /* (T,H) (1,T) (1,T) */
 	struct tensor y;                                             /* (T,H) */
 };
@@ -58,7 +58,9 @@ struct activations {
 	struct tensor gradient;           /* (T,H) of the residual stream: from the encoder's output down to the embeddings */
 	struct tensor branch_gradient;    /* (T,H) of a branch's output, before dropout and the residual sum */
 	struct tensor attention_gradient; /* (T,H) */
-	struct tensor pre_gradient;       /* (T,F) */
+	struct tensor stream_gradient;    /* (T,H) with pre-norm: of the residual stream; `gradient` is that of the normed rows */
+	struct tensor gelu_gradient;      /* (T,F) if gated */
+	struct tensor pre_gradient;       /* (T,F) or, if gated, (T,2F) */
 	struct tensor qkv_gradient;       /* (T,3H); shares memory with pre_gradient */
 	struct tensor masked_gradient;    /* (P,H) */
 	struct tensor transformed_gradient, transform_gradient; /* (P,E); the former shares memory with masked_gradient */

@@ -49,13 +49,23 @@ double model_head_flops(const struct model_config *config, const struct model_he
 	return flops;
 }
 
+/* Pairs of tokens that see each other in a layer. Windows are taken to be narrower than all sequences, if than their mean length.
+ */
+static double pairs_seen(const struct model_config *config, int32_t layer, const struct model_work *work)
+{
+	double band = work->tokens * (2.0 * config->attention.window + 1);
+	return model_layer_is_global(config, layer) || work->squares < band ? work->squares : band;
+}
+
 double model_flops_of(const struct model_config *config, const struct model_heads *heads, const struct model_work *work)
 {
-	double layers = config->num_hidden_layers, hidden = config->hidden_size, wide = config->intermediate_size;
-	double products = 6 * (4 * hidden * hidden + 2 * hidden * wide) * work->tokens;
-	double attention = 12 * hidden * work->squares;
+	double layers = config->num_hidden_layers, hidden = config->hidden_size;
+	double wide = config->intermediate_size + model_wide_size(config), attention = 0;
+	double products = 6 * (4 * hidden * hidden + hidden * wide) * work->tokens;
+	for (int32_t l = 0; l < config->num_hidden_layers; l++)
+		attention += 12 * hidden * pairs_seen(config, l, work);
 	double width = model_embedding_size(config), projection = width != hidden ? 6 * width * hidden * work->tokens : 0;
-	return layers * (products + attention) + projection + model_head_flops(config, heads, work);
+	return layers * products + attention + projection + model_head_flops(config, heads, work);
 }
 
 double model_forward_flops(const struct model_config *config, const struct model_heads *heads, const struct model_work *work)
@@ -74,5 +84,5 @@ int64_t model_linear_work(const struct model_config *config, const struct model_
 	double hidden = config->hidden_size, head = 0;
 	if (model_heads_tied(heads))
 		head = PREDICTED_SHARE * (hidden + config->vocab_size) / config->num_hidden_layers;
-	return (int64_t)(2 * hidden + config->intermediate_size + head / 2);
+	return (int64_t)(2 * hidden + (config->intermediate_size + model_wide_size(config)) / 2 + head / 2);
 }

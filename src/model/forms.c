@@ -1,5 +1,6 @@
 /* The table of forms, a row for each "model_type", and what follows from a row for a given configuration. */
 #include "model/forms.h"
+#include "model/modernbert_config.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -131,6 +132,54 @@ static const struct form_name electra_names[] = {
 		.choice = {.shared = true, .activation = ACTIVATION_TANH}, .keys = &roberta_keys, .defaults = &roberta_defaults, \
 	}
 
+static const struct config_keys modernbert_keys = {
+	.hidden_size = "hidden_size",
+	.layers = "num_hidden_layers",
+	.heads = "num_attention_heads",
+	.intermediate_size = "intermediate_size",
+	.activation = "hidden_activation",
+	.hidden_dropout = "mlp_dropout",
+	.attention_dropout = "attention_dropout",
+	.classifier_dropout = "classifier_dropout",
+	.embedding_dropout = "embedding_dropout",
+	.layer_norm_eps = "norm_eps",
+	.begin_id = "bos_token_id",
+	.end_id = "eos_token_id",
+};
+
+static const struct model_config modernbert_defaults = {
+	.hidden_size = 768,
+	.num_hidden_layers = 22,
+	.num_attention_heads = 12,
+	.intermediate_size = 1152,
+	.max_position_embeddings = 8192,
+	.hidden_act = ACTIVATION_GELU_ERF,
+	.initializer_range = 0.02,
+	.layer_norm_eps = 1e-5,
+	.attention = {.global_base = 160000, .local_base = 10000, .window = 64, .period = 3},
+	.no_bias = {.attention = true, .feed_forward = true, .norm = true, .classifier = true},
+};
+
+/* A layer's second norm, of the feed-forward part's input, is BERT's first; its first is the last of the layer before. */
+static const struct form_name modernbert_names[] = {
+	{"embeddings.word_embeddings.", "embeddings.tok_embeddings."},
+	{"embeddings.LayerNorm.", "embeddings.norm."},
+	{"encoder.layer.", "layers."},
+	{"input.LayerNorm.", "attn_norm."},
+	{"attention.self.qkv.", "attn.Wqkv."},
+	{"attention.output.dense.", "attn.Wo."},
+	{"attention.output.LayerNorm.", "mlp_norm."},
+	{"intermediate.dense.", "mlp.Wi."},
+	{"output.dense.", "mlp.Wo."},
+	{"final.LayerNorm.", "final_norm."},
+	{"bert.", "model."},
+	{"cls.predictions.transform.dense.", "head.dense."},
+	{"cls.predictions.transform.LayerNorm.", "head.norm."},
+	{"cls.predictions.decoder.weight", "decoder.weight"},
+	{"cls.predictions.bias", "decoder.bias"},
+	{0},
+};
+
 static const struct model_form forms[] = {
 	{
 		.model_type = "bert",
@@ -163,6 +212,27 @@ static const struct model_form forms[] = {
 		.choice = {.own_dropout = true, .activation = ACTIVATION_GELU_ERF, .dense = "sequence_summary.summary"},
 		.keys = &electra_keys,
 		.defaults = &electra_defaults,
+	},
+	{
+		.model_type = "modernbert",
+		.classes = "ModernBert",
+		.names = modernbert_names,
+		.fused = true,
+		.pre_norm = true,
+		.gated = true,
+		.positions = POSITIONS_ROTARY,
+		.embedding_dropout = DROPS_EMBEDDINGS,
+		.attention_output_dropout = DROPS_ATTENTION,
+		.inner_dropout = DROPS_HIDDEN,
+		.output_dropout = DROPS_NOTHING,
+		.has_words = true,
+		.first_row = {.activation = ACTIVATION_GELU_ERF, .has_norm = true},
+		.choice = {.activation = ACTIVATION_GELU_ERF, .has_norm = true},
+		.rows = {.activation = ACTIVATION_GELU_ERF, .has_norm = true},
+		.keys = &modernbert_keys,
+		.defaults = &modernbert_defaults,
+		.read = modernbert_config_read,
+		.write = modernbert_config_write,
 	},
 };
 
@@ -201,6 +271,21 @@ const struct head_form *model_head_form(const struct model_config *config, const
 	if (head->loss == LOSS_NONE) /* the pooler's output itself */
 		return &pooler;
 	return head->loss == LOSS_GROUP ? &form->choice : &form->first_row;
+}
+
+bool model_head_transforms(const struct model_config *config, const struct head *head)
+{
+	return model_head_form(config, head)->has_norm && (head->pooled || head->input == INPUT_ALL_ROWS);
+}
+
+int32_t model_wide_size(const struct model_config *config)
+{
+	return config->intermediate_size * (model_form_of(config)->gated ? 2 : 1);
+}
+
+bool model_layer_is_global(const struct model_config *config, int32_t layer)
+{
+	return config->attention.window == 0 || layer % config->attention.period == 0;
 }
 
 const struct model_heads *model_heads_of_words(const struct model_config *config)

@@ -22,7 +22,7 @@ enum dropout_kind {
 struct head_form {
 	bool shared;                /* the linear layer is the encoder's pooler, otherwise the head's own */
 	bool drops;                 /* dropout on the linear layer's input, too */
-	bool has_norm;              /* a layer norm follows the activation */
+	bool has_norm;              /* a layer norm follows the activation: all of it is the masked-word head's transform */
 	bool own_dropout;           /* the dropout after it is choice_dropout, not classifier_dropout */
 	enum activation activation; /* ACTIVATION_NONE: the linear layer is missing, too */
 	/* What files call the head's own layer ("classifier.dense" in the model) and the last layer ("classifier"); NULL: the
@@ -30,7 +30,7 @@ struct head_form {
 	const char *dense, *linear;
 };
 
-/* A part of a tensor's name, with the dot that ends it: in the model and in files. */
+/* A part of a tensor's name, with the dot that ends it, or a whole name: in the model and in files. */
 struct form_name {
 	const char *ours, *theirs;
 };
@@ -48,6 +48,7 @@ struct model_form {
 	const char *classes;           /* how the names of transformers' classes begin where BERT's begin with "Bert" */
 	const struct form_name *names; /* applied in this order; ended by a row of NULLs. NULL: the names are the model's */
 	/* The encoder. */
+	bool fused;            /* query, key, and value are one tensor in files */
 	bool pre_norm;         /* norms precede the sub-layers, and a final one the heads; the first layer's attention has none */
 	bool gated;            /* feed-forward: act(first half) * second half */
 	bool has_types;        /* a table of segment types */
@@ -78,6 +79,12 @@ MUST_USE enum status model_form_find(const char *model_type, const char *name, i
 
 /* What precedes the last linear layer of a head. */
 const struct head_form *model_head_form(const struct model_config *config, const struct head *head);
+/* Whether a head reads rows through the transform of the masked-word head (linear layer, activation, norm). */
+bool model_head_transforms(const struct model_config *config, const struct head *head);
+/* Outputs of the first linear layer of the feed-forward part: twice as many as inputs of the second if it is gated. */
+int32_t model_wide_size(const struct model_config *config);
+/* Whether a layer's attention sees everything, whatever the window. */
+bool model_layer_is_global(const struct model_config *config, int32_t layer);
 /* The heads of a model that predicts words: with next sentences if the form has them. */
 const struct model_heads *model_heads_of_words(const struct model_config *config);
 enum activation model_words_activation(const struct model_config *config);

@@ -53,35 +53,41 @@ static int words_head(const struct model *model)
 	return head;
 }
 
-struct tensor model_prediction_rows(const struct model *model, struct activations *a, struct replica *replica,
-				    const struct batch *batch)
+/* Transforms a->masked into a->transformed. */
+static void transform_forward(const struct model *model, struct activations *a, struct replica *replica)
 {
-	const struct batch_labels *words = &batch->labels[words_head(model)];
-	gather_fwd(replica,
-		   &(struct gather_fwd){.rows = words->rows, .count = words->count, .x = activations_output(a), .y = a->masked});
 	linear_gelu_fwd(replica, &(struct linear_gelu_fwd){.w = &model->transform,
-							   .b = &model->transform_bias,
+							   .b = weight_of(&model->transform_bias),
 							   .activation = model_words_activation(&model->config),
 							   .x = a->masked,
 							   .pre = a->transform_pre,
 							   .y = a->transform_gelu});
 	linear_norm_fwd(replica, &(struct linear_norm_fwd){.gamma = &model->transform_gamma,
-							   .beta = &model->transform_beta,
+							   .beta = weight_of(&model->transform_beta),
 							   .epsilon = model->config.layer_norm_eps,
 							   .x = a->transform_gelu,
 							   .sum = a->transform_sum,
 							   .mean = a->transform_mean,
 							   .rstd = a->transform_rstd,
 							   .y = a->transformed});
+}
+
+struct tensor model_prediction_rows(const struct model *model, struct activations *a, struct replica *replica,
+				    const struct batch *batch)
+{
+	const struct batch_labels *words = &batch->labels[words_head(model)];
+	gather_fwd(replica,
+		   &(struct gather_fwd){.rows = words->rows, .count = words->count, .x = activations_output(a), .y = a->masked});
+	transform_forward(model, a, replica);
 	return a->transformed;
 }
 
-/* Leaves the gradient of the masked rows in a->masked_gradient. */
-static void prediction_rows_backward(const struct model *model, struct activations *a, struct replica *replica, bool overwrite)
+/* Leaves the gradient of the rows in a->masked_gradient. */
+static void transform_backward(const struct model *model, struct activations *a, struct replica *replica, bool overwrite)
 {
 	norm_bwd(replica, &(struct norm_bwd){.gamma = &model->transform_gamma,
-					     .beta = &model->transform_beta,
-					     .bias = &model->transform_bias,
+					     .beta = weight_of(&model->transform_beta),
+					     .bias = weight_of(&model->transform_bias),
 					     .pre_activation = model_words_activation(&model->config),
 					     .overwrite = overwrite,
 					     .dy = a->transformed_gradient,
@@ -204,6 +210,12 @@ static void pool_forward(const struct model *model, const struct head_activation
 							 .y = own->pooled});
 }
 
+/* Whether a head reads the mean of a text's rows instead of its first. */
+static bool pools_mean(const struct model *model, const struct head *head)
+{
+	return model->config.mean_pooling && head->input == INPUT_FIRST_ROW;
+}
+
 static void head_forward(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
 			 int number)
 {
@@ -217,12 +229,16 @@ static void head_forward(const struct model *model, struct activations *a, struc
 	struct head_rows rows = rows_of(head, batch, &batch->labels[number]);
 	struct dropout dropout = head_dropout(model, a, number);
 	int64_t hidden = model->config.hidden_size;
-	if (rows.rows)
+	if (pools_mean(model, head))
+		pooling_fwd(replica, &(struct pooling_fwd){.batch = batch, .x = activations_output(a), .rows = own->rows});
+	else if (rows.rows)
 		gather_fwd(replica, &(struct gather_fwd){.rows = rows.rows,
 							 .count = rows.count,
 							 .x = activations_output(a),
 							 .y = apart(own->rows, hidden)});
-	if (head->pooled) {
+	if (model_head_transforms(&model->config, head)) {
+		transform_forward(model, a, replica);
+	} else if (head->pooled) {
 		drop_rows(replica, batch, rows.rows, rows_dropout(model, a, number), own->rows);
 		pool_forward(model, own, replica, model_head_form(&model->config, head)->activation);
 	}
@@ -372,6 +388,10 @@ static void head_backward(const struct model *model, struct activations *a, stru
 						 .pre = own->pre,
 						 .dx = own->input_gradient});
 	drop_rows(replica, batch, rows, dropout, apart(own->input_gradient, model->config.hidden_size));
+	if (model_head_transforms(&model->config, head)) {
+		transform_backward(model, a, replica, overwrite);
+		return;
+	}
 	if (!head->pooled)
 		return;
 	linear_bwd(replica, &(struct linear_bwd){.w = &model->pooler,
@@ -413,6 +433,11 @@ static void gather_gradients(const struct model *model, struct activations *a, s
 			return;
 		struct tensor gradient = head->loss == LOSS_WORDS ? a->masked_gradient
 								  : apart(a->heads[h].rows_gradient, model->config.hidden_size);
+		if (pools_mean(model, head)) { /* the only head, too */
+			BUG_IF(!first || h > 0);
+			pooling_bwd(replica, &(struct pooling_bwd){.batch = batch, .drows = gradient, .dx = a->gradient});
+			return;
+		}
 		gather_bwd(
 			replica,
 			&(struct gather_bwd){
@@ -442,7 +467,7 @@ static void losses(const struct model *model, struct activations *a, struct repl
 	if (!training)
 		return;
 	if (tied)
-		prediction_rows_backward(model, a, replica, overwrite);
+		transform_backward(model, a, replica, overwrite);
 	for (int h = 0; h < model->heads.count; h++)
 		if (model->heads.head[h].loss != LOSS_WORDS)
 			head_backward(model, a, replica, batch, h, overwrite);

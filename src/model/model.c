@@ -1,10 +1,17 @@
-/* BERT's encoder, forward and backward side by side (Devlin et al. 2019; post-LN as in Vaswani et al. 2017). The heads are in
- * heads.c, the places of weights in parameters.c, and what forward saves in activations.c. */
+/* The encoder, forward and backward side by side: BERT's (Devlin et al. 2019; post-LN as in Vaswani et al. 2017), and with
+ * pre-norm, rotary positions, windows, and a gated feed-forward part ModernBERT's (Warner et al. 2024). The heads are in heads.c,
+ * the places of weights in parameters.c, and what forward saves in activations.c. */
 #include "model/activations.h"
 #include "model/forms.h"
 
 /* The places with dropout, each with masks of its own. Layer -1 is the embeddings. */
-enum dropout_place { DROPOUT_EMBEDDINGS = 0, DROPOUT_PROBABILITIES = 0, DROPOUT_ATTENTION = 1, DROPOUT_OUTPUT = 2 };
+enum dropout_place {
+	DROPOUT_EMBEDDINGS = 0,
+	DROPOUT_PROBABILITIES = 0,
+	DROPOUT_ATTENTION = 1,
+	DROPOUT_OUTPUT = 2,
+	DROPOUT_INNER = 3,
+};
 
 static enum dropout_kind kind_at(const struct model_form *form, int32_t layer, enum dropout_place place)
 {
@@ -13,6 +20,7 @@ static enum dropout_kind kind_at(const struct model_form *form, int32_t layer, e
 	switch (place) {
 	case DROPOUT_ATTENTION: return form->attention_output_dropout;
 	case DROPOUT_OUTPUT: return form->output_dropout;
+	case DROPOUT_INNER: return form->inner_dropout;
 	default: return DROPS_ATTENTION;
 	}
 }
@@ -40,59 +48,146 @@ struct tensor activations_output(const struct activations *a)
 	return layer_input(a, a->model->config.num_hidden_layers);
 }
 
-/* y1 = LN(x + dropout(attention(x))), y = LN(y1 + dropout(feed_forward(y1))) */
+/* With pre-norm: the residual stream as a layer finds it. */
+static struct tensor stream_of(const struct activations *a, int32_t layer)
+{
+	return layer > 0 ? a->layers[layer - 1].output_sum : a->embedded;
+}
+
+/* Whether a layer's hidden states, as transformers gives them, are its y: with pre-norm they are those of the stream, normed
+ * after the last layer only. */
+static bool is_normed(const struct activations *a, int32_t layer)
+{
+	const struct model_config *config = &a->model->config;
+	return !model_form_of(config)->pre_norm || layer < 0 || layer + 1 == config->num_hidden_layers;
+}
+
+static struct tensor hidden_states(const struct activations *a, int32_t layer)
+{
+	return is_normed(a, layer) ? layer_input(a, layer + 1) : a->layers[layer].output_sum;
+}
+
+static int32_t window_of(const struct model_config *config, int32_t layer)
+{
+	return model_layer_is_global(config, layer) ? 0 : config->attention.window;
+}
+
+static void rotate(const struct model *model, struct replica *replica, const struct batch *batch, int32_t layer, bool back,
+		   struct tensor qkv)
+{
+	const struct model_config *config = &model->config;
+	bool is_global = model_layer_is_global(config, layer);
+	if (model_form_of(config)->positions == POSITIONS_ROTARY)
+		rotary(replica, &(struct rotary){.batch = batch,
+						 .heads = config->num_attention_heads,
+						 .base = is_global ? config->attention.global_base : config->attention.local_base,
+						 .back = back,
+						 .qkv = qkv});
+}
+
+static void feed_forward(const struct model *model, const struct activations *a, struct replica *replica,
+			 const struct batch *batch, int32_t number)
+{
+	const struct layer_weights *w = &model->layers[number];
+	const struct layer_activations *layer = &a->layers[number];
+	if (!model_form_of(&model->config)->gated) {
+		linear_gelu_fwd(replica, &(struct linear_gelu_fwd){.w = &w->intermediate,
+								   .b = weight_of(&w->intermediate_bias),
+								   .activation = model->config.hidden_act,
+								   .x = layer->attention_norm,
+								   .pre = layer->pre,
+								   .y = layer->gelu});
+		return;
+	}
+	linear_fwd(replica, &(struct linear_fwd){.w = &w->intermediate,
+						 .b = weight_of(&w->intermediate_bias),
+						 .x = layer->attention_norm,
+						 .y = layer->pre});
+	gated_fwd(replica, &(struct gated_fwd){.batch = batch,
+					       .activation = model->config.hidden_act,
+					       .dropout = dropout_at(a, number, DROPOUT_INNER),
+					       .pre = layer->pre,
+					       .y = layer->gelu});
+}
+
+/* Post-norm: y1 = LN(x + dropout(attention(x))), y = LN(y1 + dropout(feed_forward(y1))).
+ * Pre-norm, with the stream s, of which x is the norm: s1 = s + dropout(attention(x)), s2 = s1 + feed_forward(LN(s1)), y =
+ * LN(s2); y's norm is that of the next layer's attention, or the final one. The first layer has none: x is s. */
 static void layer_forward(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
 			  int32_t number)
 {
 	const struct model_config *config = &model->config;
 	const struct layer_weights *w = &model->layers[number];
 	struct layer_activations *layer = &a->layers[number];
+	bool pre_norm = model_form_of(config)->pre_norm;
 	struct tensor x = layer_input(a, number);
 
-	linear_fwd(replica, &(struct linear_fwd){.w = &w->qkv, .b = &w->qkv_bias, .x = x, .y = layer->qkv});
+	linear_fwd(replica, &(struct linear_fwd){.w = &w->qkv, .b = weight_of(&w->qkv_bias), .x = x, .y = layer->qkv});
+	rotate(model, replica, batch, number, false, layer->qkv);
 	attention_fwd(replica, &(struct attention_fwd){.batch = batch,
 						       .heads = config->num_attention_heads,
+						       .window = window_of(config, number),
 						       .dropout = dropout_at(a, number, DROPOUT_PROBABILITIES),
 						       .qkv = layer->qkv,
 						       .y = layer->attention,
 						       .lse = layer->lse});
 	linear_norm_fwd(replica, &(struct linear_norm_fwd){.batch = batch,
 							   .w = &w->attention_output,
-							   .b = &w->attention_output_bias,
+							   .b = weight_of(&w->attention_output_bias),
 							   .gamma = &w->attention_gamma,
-							   .beta = &w->attention_beta,
+							   .beta = weight_of(&w->attention_beta),
 							   .epsilon = config->layer_norm_eps,
 							   .dropout = dropout_at(a, number, DROPOUT_ATTENTION),
 							   .x = layer->attention,
-							   .residual = x,
+							   .residual = pre_norm ? stream_of(a, number) : x,
 							   .sum = layer->attention_sum,
 							   .mean = layer->attention_mean,
 							   .rstd = layer->attention_rstd,
 							   .y = layer->attention_norm});
-	linear_gelu_fwd(replica, &(struct linear_gelu_fwd){.w = &w->intermediate,
-							   .b = &w->intermediate_bias,
-							   .activation = config->hidden_act,
-							   .x = layer->attention_norm,
-							   .pre = layer->pre,
-							   .y = layer->gelu});
+	feed_forward(model, a, replica, batch, number);
 	linear_norm_fwd(replica, &(struct linear_norm_fwd){.batch = batch,
 							   .w = &w->output,
-							   .b = &w->output_bias,
+							   .b = weight_of(&w->output_bias),
 							   .gamma = &w->output_gamma,
-							   .beta = &w->output_beta,
+							   .beta = weight_of(&w->output_beta),
 							   .epsilon = config->layer_norm_eps,
 							   .dropout = dropout_at(a, number, DROPOUT_OUTPUT),
 							   .x = layer->gelu,
-							   .residual = layer->attention_norm,
+							   .residual = pre_norm ? layer->attention_sum : layer->attention_norm,
 							   .sum = layer->output_sum,
 							   .mean = layer->output_mean,
 							   .rstd = layer->output_rstd,
 							   .y = layer->y});
 }
 
+/* Leaves the gradient of the first product in a->pre_gradient. */
+static void feed_forward_backward(const struct model *model, struct activations *a, struct replica *replica,
+				  const struct batch *batch, int32_t number, struct tensor branch, bool overwrite)
+{
+	const struct layer_weights *w = &model->layers[number];
+	const struct layer_activations *layer = &a->layers[number];
+	bool gated = model_form_of(&model->config)->gated;
+	linear_bwd(replica, &(struct linear_bwd){.w = &w->output,
+						 .producer_bias = gated ? NULL : weight_of(&w->intermediate_bias),
+						 .pre_activation = gated ? ACTIVATION_NONE : model->config.hidden_act,
+						 .overwrite = overwrite,
+						 .dy = branch,
+						 .x = layer->gelu,
+						 .pre = gated ? (struct tensor){0} : layer->pre,
+						 .dx = gated ? a->gelu_gradient : a->pre_gradient});
+	if (gated)
+		gated_bwd(replica, &(struct gated_bwd){.batch = batch,
+						       .activation = model->config.hidden_act,
+						       .dropout = dropout_at(a, number, DROPOUT_INNER),
+						       .dy = a->gelu_gradient,
+						       .pre = layer->pre,
+						       .dpre = a->pre_gradient});
+}
+
 /* The same in reverse. a->gradient comes in as the gradient of the layer's y and leaves as that of its x. Each norm turns it
  * into the gradient of the residual sum; the sum's other term, the branch, gets this gradient through the dropout mask, and
- * the branch's first product adds its own contribution. */
+ * the branch's first product adds its own contribution. With pre-norm, the sum's gradient stays in a->stream_gradient, to which
+ * each norm adds its input's; the first layer's input is the stream, and gets it all. */
 static void layer_backward(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
 			   int32_t number, bool overwrite)
 {
@@ -101,47 +196,49 @@ static void layer_backward(const struct model *model, struct activations *a, str
 	const struct layer_activations *layer = &a->layers[number];
 	struct dropout output_dropout = dropout_at(a, number, DROPOUT_OUTPUT);
 	struct dropout attention_dropout = dropout_at(a, number, DROPOUT_ATTENTION);
-	struct tensor branch = a->branch_gradient;
-	if (output_dropout.p == 0) /* without a mask, the branch's gradient equals the residual's: one buffer */
-		branch.data = a->gradient.data;
+	bool pre_norm = model_form_of(config)->pre_norm, rotary = model_form_of(config)->positions == POSITIONS_ROTARY;
+	bool is_last = number + 1 == config->num_hidden_layers;
+	struct tensor none = {0}, residual = pre_norm ? a->stream_gradient : a->gradient;
+	/* without a mask, the branch's gradient equals the residual's: one buffer */
+	struct tensor output_branch = a->branch_gradient, branch = a->branch_gradient;
+	if (output_dropout.p == 0)
+		output_branch.data = residual.data;
+	if (attention_dropout.p == 0)
+		branch.data = residual.data;
 
 	norm_bwd(replica, &(struct norm_bwd){.batch = batch,
 					     .gamma = &w->output_gamma,
-					     .beta = &w->output_beta,
-					     .bias = &w->output_bias,
+					     .beta = weight_of(&w->output_beta),
+					     .bias = weight_of(&w->output_bias),
 					     .dropout = output_dropout,
 					     .overwrite = overwrite,
 					     .dy = a->gradient,
 					     .sum = layer->output_sum,
 					     .mean = layer->output_mean,
 					     .rstd = layer->output_rstd,
-					     .dresidual = a->gradient,
-					     .dx = branch});
-	linear_bwd(replica, &(struct linear_bwd){.w = &w->output,
-						 .producer_bias = &w->intermediate_bias,
-						 .pre_activation = config->hidden_act,
-						 .overwrite = overwrite,
-						 .dy = branch,
-						 .x = layer->gelu,
-						 .pre = layer->pre,
-						 .dx = a->pre_gradient});
+					     .add = pre_norm && !is_last ? a->stream_gradient : none,
+					     .dresidual = residual,
+					     .dx = output_branch});
+	feed_forward_backward(model, a, replica, batch, number, output_branch, overwrite);
 	linear_bwd(replica, &(struct linear_bwd){.w = &w->intermediate,
+						 .b = model_form_of(config)->gated ? weight_of(&w->intermediate_bias) : NULL,
 						 .overwrite = overwrite,
 						 .dy = a->pre_gradient,
 						 .x = layer->attention_norm,
-						 .add = a->gradient,
+						 .add = pre_norm ? none : a->gradient,
 						 .dx = a->gradient});
 	norm_bwd(replica, &(struct norm_bwd){.batch = batch,
 					     .gamma = &w->attention_gamma,
-					     .beta = &w->attention_beta,
-					     .bias = &w->attention_output_bias,
+					     .beta = weight_of(&w->attention_beta),
+					     .bias = weight_of(&w->attention_output_bias),
 					     .dropout = attention_dropout,
 					     .overwrite = overwrite,
 					     .dy = a->gradient,
 					     .sum = layer->attention_sum,
 					     .mean = layer->attention_mean,
 					     .rstd = layer->attention_rstd,
-					     .dresidual = a->gradient,
+					     .add = pre_norm ? a->stream_gradient : none,
+					     .dresidual = residual,
 					     .dx = branch});
 	linear_bwd(replica, &(struct linear_bwd){.w = &w->attention_output,
 						 .overwrite = overwrite,
@@ -150,19 +247,24 @@ static void layer_backward(const struct model *model, struct activations *a, str
 						 .dx = a->attention_gradient});
 	attention_bwd(replica, &(struct attention_bwd){.batch = batch,
 						       .heads = config->num_attention_heads,
+						       .window = window_of(config, number),
 						       .dropout = dropout_at(a, number, DROPOUT_PROBABILITIES),
 						       .overwrite = overwrite,
-						       .bias = &w->qkv_bias,
+						       .bias = rotary ? NULL : weight_of(&w->qkv_bias),
 						       .dy = a->attention_gradient,
 						       .qkv = layer->qkv,
 						       .y = layer->attention,
 						       .lse = layer->lse,
 						       .dqkv = a->qkv_gradient});
+	rotate(model, replica, batch, number, true, a->qkv_gradient);
 	linear_bwd(replica, &(struct linear_bwd){.w = &w->qkv,
+						 .b = rotary ? weight_of(&w->qkv_bias) : NULL,
 						 .overwrite = overwrite,
 						 .dy = a->qkv_gradient,
 						 .x = layer_input(a, number),
-						 .add = a->gradient,
+						 .add = !pre_norm     ? a->gradient
+							: number == 0 ? a->stream_gradient
+								      : none,
 						 .dx = a->gradient});
 }
 
@@ -181,13 +283,13 @@ void model_await(const struct model *model)
 static void tap_forward(const struct activations *a, int32_t layer)
 {
 	if (a->taps)
-		a->taps->forward(a->taps->context, layer, layer_input(a, layer + 1));
+		a->taps->forward(a->taps->context, layer, hidden_states(a, layer));
 }
 
 static void tap_backward(const struct activations *a, int32_t layer)
 {
 	if (a->taps)
-		a->taps->backward(a->taps->context, layer, a->gradient);
+		a->taps->backward(a->taps->context, layer, is_normed(a, layer) ? a->gradient : a->stream_gradient);
 }
 
 /* The table of positions, from the row of a text's first token on. */
@@ -226,10 +328,10 @@ static void embed(const struct model *model, struct activations *a, struct repli
 	bool narrow = model->embedding_projection.master.rows > 0;
 	embed_fwd(replica, &(struct embed_fwd){.batch = &own,
 					       .word = &model->word,
-					       .position = &position,
-					       .type = &model->type,
+					       .position = weight_of(&position),
+					       .type = weight_of(&model->type),
 					       .gamma = &model->embedding_gamma,
-					       .beta = &model->embedding_beta,
+					       .beta = weight_of(&model->embedding_beta),
 					       .epsilon = model->config.layer_norm_eps,
 					       .dropout = dropout_at(a, -1, DROPOUT_EMBEDDINGS),
 					       .sum = a->embedding_sum,
@@ -301,10 +403,10 @@ void model_backward(const struct model *model, struct activations *a, struct rep
 							 .dx = a->narrow_gradient});
 	embed_bwd(replica, &(struct embed_bwd){.batch = &own,
 					       .word = &model->word,
-					       .position = &position,
-					       .type = &model->type,
+					       .position = weight_of(&position),
+					       .type = weight_of(&model->type),
 					       .gamma = &model->embedding_gamma,
-					       .beta = &model->embedding_beta,
+					       .beta = weight_of(&model->embedding_beta),
 					       .dropout = dropout_at(a, -1, DROPOUT_EMBEDDINGS),
 					       .overwrite = overwrite,
 					       /* a tied output layer has already written the table's gradient */

@@ -39,6 +39,7 @@ struct model_config {
 				   beginning with the first */
 		int32_t period;
 	} attention;
+	bool mean_pooling; /* heads for texts read the mean of a text's rows instead of its first */
 	struct {
 		bool attention, feed_forward, norm, decoder, classifier;
 	} no_bias;
@@ -102,6 +103,12 @@ struct layer_weights {
 	struct weight qkv, qkv_bias, attention_output, attention_output_bias, attention_gamma, attention_beta;
 	struct weight intermediate, intermediate_bias, output, output_bias, output_gamma, output_beta;
 };
+
+/* A weight of a model, or NULL if its form lacks it. */
+static inline const struct weight *weight_of(const struct weight *weight)
+{
+	return weight->master.columns > 0 ? weight : NULL;
+}
 
 /* The linear layer of a head. */
 struct head_weights {

@@ -7,7 +7,7 @@
 #include "model/forms.h"
 
 /* The sizes of which shapes are made. */
-enum size { ONE, VOCAB, POSITIONS, TYPES, EMBEDDING, HIDDEN, INTERMEDIATE };
+enum size { ONE, VOCAB, POSITIONS, TYPES, EMBEDDING, HIDDEN, THREE_HIDDEN, INTERMEDIATE, WIDE };
 
 static int64_t size_of(const struct model_config *config, enum size size)
 {
@@ -17,7 +17,9 @@ static int64_t size_of(const struct model_config *config, enum size size)
 	case TYPES: return config->type_vocab_size;
 	case EMBEDDING: return model_embedding_size(config);
 	case HIDDEN: return config->hidden_size;
+	case THREE_HIDDEN: return 3 * (int64_t)config->hidden_size;
 	case INTERMEDIATE: return config->intermediate_size;
+	case WIDE: return model_wide_size(config);
 	case ONE: break;
 	}
 	return 1;
@@ -31,64 +33,88 @@ struct parameter_row {
 	enum size rows, columns;
 	enum weight_use use;
 	enum parameter_init init;
+	size_t absence; /* offset in struct model_config of the flag that removes the row; 0: none */
 };
 
+#define ALWAYS 0
+#define UNLESS(part) offsetof(struct model_config, no_bias.part)
 #define IN_MODEL(field) offsetof(struct model, field)
 #define IN_LAYER(field) offsetof(struct layer_weights, field)
 
 /* clang-format off */
 static const struct parameter_row embedding_rows[] = {
-	{"bert.embeddings.word_embeddings.weight", IN_MODEL(word), VOCAB, EMBEDDING, WEIGHT_TIED, INIT_NORMAL},
-	{"bert.embeddings.position_embeddings.weight", IN_MODEL(position), POSITIONS, EMBEDDING, WEIGHT_TABLE, INIT_NORMAL},
-	{"bert.embeddings.token_type_embeddings.weight", IN_MODEL(type), TYPES, EMBEDDING, WEIGHT_TABLE, INIT_NORMAL},
-	{"bert.embeddings.LayerNorm.weight", IN_MODEL(embedding_gamma), ONE, EMBEDDING, WEIGHT_VECTOR, INIT_ONE},
-	{"bert.embeddings.LayerNorm.bias", IN_MODEL(embedding_beta), ONE, EMBEDDING, WEIGHT_VECTOR, INIT_ZERO},
+	{"bert.embeddings.word_embeddings.weight", IN_MODEL(word), VOCAB, EMBEDDING, WEIGHT_TIED, INIT_NORMAL, ALWAYS},
+	{"bert.embeddings.position_embeddings.weight", IN_MODEL(position), POSITIONS, EMBEDDING,
+	 WEIGHT_TABLE, INIT_NORMAL, ALWAYS},
+	{"bert.embeddings.token_type_embeddings.weight", IN_MODEL(type), TYPES, EMBEDDING, WEIGHT_TABLE, INIT_NORMAL, ALWAYS},
+	{"bert.embeddings.LayerNorm.weight", IN_MODEL(embedding_gamma), ONE, EMBEDDING, WEIGHT_VECTOR, INIT_ONE, ALWAYS},
+	{"bert.embeddings.LayerNorm.bias", IN_MODEL(embedding_beta), ONE, EMBEDDING, WEIGHT_VECTOR, INIT_ZERO, UNLESS(norm)},
 };
 
 /* Follows embeddings that are narrower than the hidden states. */
 static const struct parameter_row projection_rows[] = {
-	{"bert.embeddings_project.weight", IN_MODEL(embedding_projection), HIDDEN, EMBEDDING, WEIGHT_HEAD, INIT_NORMAL},
-	{"bert.embeddings_project.bias", IN_MODEL(embedding_projection_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
+	{"bert.embeddings_project.weight", IN_MODEL(embedding_projection), HIDDEN, EMBEDDING, WEIGHT_HEAD, INIT_NORMAL, ALWAYS},
+	{"bert.embeddings_project.bias", IN_MODEL(embedding_projection_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO, ALWAYS},
 };
 
 /* Names are preceded by "bert.encoder.layer.<number>.". */
+static const struct parameter_row separate_rows[] = {
+	{"attention.self.query.weight", IN_LAYER(qkv), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL, ALWAYS},
+	{"attention.self.key.weight", IN_LAYER(qkv), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL, ALWAYS},
+	{"attention.self.value.weight", IN_LAYER(qkv), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL, ALWAYS},
+	{"attention.self.query.bias", IN_LAYER(qkv_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO, UNLESS(attention)},
+	{"attention.self.key.bias", IN_LAYER(qkv_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO, UNLESS(attention)},
+	{"attention.self.value.bias", IN_LAYER(qkv_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO, UNLESS(attention)},
+};
+
+/* The same as one tensor. */
+static const struct parameter_row fused_rows[] = {
+	{"attention.self.qkv.weight", IN_LAYER(qkv), THREE_HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL, ALWAYS},
+	{"attention.self.qkv.bias", IN_LAYER(qkv_bias), ONE, THREE_HIDDEN, WEIGHT_VECTOR, INIT_ZERO, UNLESS(attention)},
+};
+
 static const struct parameter_row layer_rows[] = {
-	{"attention.self.query.weight", IN_LAYER(qkv), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL},
-	{"attention.self.key.weight", IN_LAYER(qkv), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL},
-	{"attention.self.value.weight", IN_LAYER(qkv), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL},
-	{"attention.self.query.bias", IN_LAYER(qkv_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
-	{"attention.self.key.bias", IN_LAYER(qkv_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
-	{"attention.self.value.bias", IN_LAYER(qkv_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
-	{"attention.output.dense.weight", IN_LAYER(attention_output), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL},
-	{"attention.output.dense.bias", IN_LAYER(attention_output_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
-	{"attention.output.LayerNorm.weight", IN_LAYER(attention_gamma), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ONE},
-	{"attention.output.LayerNorm.bias", IN_LAYER(attention_beta), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
-	{"intermediate.dense.weight", IN_LAYER(intermediate), INTERMEDIATE, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL},
-	{"intermediate.dense.bias", IN_LAYER(intermediate_bias), ONE, INTERMEDIATE, WEIGHT_VECTOR, INIT_ZERO},
-	{"output.dense.weight", IN_LAYER(output), HIDDEN, INTERMEDIATE, WEIGHT_LINEAR, INIT_NORMAL},
-	{"output.dense.bias", IN_LAYER(output_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
-	{"output.LayerNorm.weight", IN_LAYER(output_gamma), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ONE},
-	{"output.LayerNorm.bias", IN_LAYER(output_beta), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
+	{"attention.output.dense.weight", IN_LAYER(attention_output), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL, ALWAYS},
+	{"attention.output.dense.bias", IN_LAYER(attention_output_bias), ONE, HIDDEN,
+	 WEIGHT_VECTOR, INIT_ZERO, UNLESS(attention)},
+	{"attention.output.LayerNorm.weight", IN_LAYER(attention_gamma), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ONE, ALWAYS},
+	{"attention.output.LayerNorm.bias", IN_LAYER(attention_beta), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO, UNLESS(norm)},
+	{"intermediate.dense.weight", IN_LAYER(intermediate), WIDE, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL, ALWAYS},
+	{"intermediate.dense.bias", IN_LAYER(intermediate_bias), ONE, WIDE, WEIGHT_VECTOR, INIT_ZERO, UNLESS(feed_forward)},
+	{"output.dense.weight", IN_LAYER(output), HIDDEN, INTERMEDIATE, WEIGHT_LINEAR, INIT_NORMAL, ALWAYS},
+	{"output.dense.bias", IN_LAYER(output_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO, UNLESS(feed_forward)},
+};
+
+/* The norm of the layer's sum: its own, or with pre-norm the next layer's first or the final one. */
+static const struct parameter_row norm_rows[] = {
+	{"LayerNorm.weight", IN_LAYER(output_gamma), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ONE, ALWAYS},
+	{"LayerNorm.bias", IN_LAYER(output_beta), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO, UNLESS(norm)},
 };
 
 static const struct parameter_row pooler_rows[] = {
-	{"bert.pooler.dense.weight", IN_MODEL(pooler), HIDDEN, HIDDEN, WEIGHT_HEAD, INIT_NORMAL},
-	{"bert.pooler.dense.bias", IN_MODEL(pooler_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
+	{"bert.pooler.dense.weight", IN_MODEL(pooler), HIDDEN, HIDDEN, WEIGHT_HEAD, INIT_NORMAL, ALWAYS},
+	{"bert.pooler.dense.bias", IN_MODEL(pooler_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO, ALWAYS},
 };
 
 /* A head's own layer in the pooler's place. */
 static const struct parameter_row dense_rows[] = {
-	{"classifier.dense.weight", IN_MODEL(pooler), HIDDEN, HIDDEN, WEIGHT_HEAD, INIT_NORMAL},
-	{"classifier.dense.bias", IN_MODEL(pooler_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
+	{"classifier.dense.weight", IN_MODEL(pooler), HIDDEN, HIDDEN, WEIGHT_HEAD, INIT_NORMAL, ALWAYS},
+	{"classifier.dense.bias", IN_MODEL(pooler_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO, ALWAYS},
 };
 
 /* The MLM output layer's matrix is the word embedding table. */
+static const struct parameter_row transform_rows[] = {
+	{"cls.predictions.transform.dense.weight", IN_MODEL(transform), EMBEDDING, HIDDEN, WEIGHT_HEAD, INIT_NORMAL, ALWAYS},
+	{"cls.predictions.transform.dense.bias", IN_MODEL(transform_bias), ONE, EMBEDDING,
+	 WEIGHT_VECTOR, INIT_ZERO, UNLESS(classifier)},
+	{"cls.predictions.transform.LayerNorm.weight", IN_MODEL(transform_gamma), ONE, EMBEDDING,
+	 WEIGHT_VECTOR, INIT_ONE, ALWAYS},
+	{"cls.predictions.transform.LayerNorm.bias", IN_MODEL(transform_beta), ONE, EMBEDDING,
+	 WEIGHT_VECTOR, INIT_ZERO, UNLESS(norm)},
+};
+
 static const struct parameter_row word_rows[] = {
-	{"cls.predictions.transform.dense.weight", IN_MODEL(transform), EMBEDDING, HIDDEN, WEIGHT_HEAD, INIT_NORMAL},
-	{"cls.predictions.transform.dense.bias", IN_MODEL(transform_bias), ONE, EMBEDDING, WEIGHT_VECTOR, INIT_ZERO},
-	{"cls.predictions.transform.LayerNorm.weight", IN_MODEL(transform_gamma), ONE, EMBEDDING, WEIGHT_VECTOR, INIT_ONE},
-	{"cls.predictions.transform.LayerNorm.bias", IN_MODEL(transform_beta), ONE, EMBEDDING, WEIGHT_VECTOR, INIT_ZERO},
-	{"cls.predictions.bias", IN_MODEL(prediction_bias), ONE, VOCAB, WEIGHT_VECTOR, INIT_ZERO},
+	{"cls.predictions.bias", IN_MODEL(prediction_bias), ONE, VOCAB, WEIGHT_VECTOR, INIT_ZERO, ALWAYS},
 };
 /* clang-format on */
 
@@ -123,10 +149,12 @@ static void add_parameter(struct model *model, const struct parameter *like, str
 	weight->master = weight->gradient = shape;
 }
 
-/* Whether the model lacks a table. */
+/* Whether the model lacks a tensor. */
 static bool lacks(const struct model_config *config, const struct parameter_row *row)
 {
 	const struct model_form *form = model_form_of(config);
+	if (row->absence && *(const bool *)((const char *)config + row->absence))
+		return true;
 	return (row->rows == TYPES && !form->has_types) || (row->rows == POSITIONS && form->positions != POSITIONS_LEARNED);
 }
 
@@ -150,6 +178,26 @@ static void add_rows(struct model *model, const struct parameter_row *rows, int 
 	}
 }
 
+static void add_layer(struct model *model, int32_t layer)
+{
+	const struct model_form *form = model_form_of(&model->config);
+	struct layer_weights *weights = &model->layers[layer];
+	char prefix[48];
+	snprintf(prefix, sizeof prefix, "bert.encoder.layer.%d.", layer);
+	if (form->fused)
+		add_rows(model, fused_rows, COUNT(fused_rows), prefix, layer, weights);
+	else
+		add_rows(model, separate_rows, COUNT(separate_rows), prefix, layer, weights);
+	add_rows(model, layer_rows, COUNT(layer_rows), prefix, layer, weights);
+	if (!form->pre_norm)
+		snprintf(prefix, sizeof prefix, "bert.encoder.layer.%d.output.", layer);
+	else if (layer + 1 < model->config.num_hidden_layers)
+		snprintf(prefix, sizeof prefix, "bert.encoder.layer.%d.input.", layer + 1);
+	else
+		snprintf(prefix, sizeof prefix, "bert.final.");
+	add_rows(model, norm_rows, COUNT(norm_rows), prefix, layer, weights);
+}
+
 /* Appends the linear layer of a head. */
 static void add_head(struct model *model, const struct head *head, struct head_weights *weights)
 {
@@ -171,7 +219,7 @@ static void add_pooler(struct model *model)
 	bool shared = heads->pooler && model_form_of(&model->config)->has_pooler, own = false;
 	int32_t layer = model->config.num_hidden_layers;
 	for (int h = 0; h < heads->count; h++)
-		if (heads->head[h].pooled) {
+		if (heads->head[h].pooled && !model_head_transforms(&model->config, &heads->head[h])) {
 			shared = model_head_form(&model->config, &heads->head[h])->shared;
 			own = !shared;
 		}
@@ -193,8 +241,11 @@ static void add_projection(struct model *model)
 }
 
 /* In FP8, all linear layers of the encoder must have sizes that fit FP8 products. */
-static enum status check_multiples(const struct model_config *config)
+static enum status check_fp8(const struct model_config *config)
 {
+	const struct model_form *form = model_form_of(config);
+	if (form->pre_norm || form->gated)
+		return error_set(ERR_USAGE, "FP8 is not for the form \"%s\": use --precision bf16", form->model_type);
 	bool is_hidden = config->hidden_size % FP8_MULTIPLE != 0;
 	if (!is_hidden && config->intermediate_size % FP8_MULTIPLE == 0)
 		return OK;
@@ -210,10 +261,11 @@ enum status model_create(struct model **out, struct backend *be, const struct mo
 {
 	BUG_IF(config->vocab_size < 1);
 	if (be->fp8)
-		TRY(check_multiples(config));
+		TRY(check_fp8(config));
 	int64_t layers = config->num_hidden_layers;
-	int64_t most = COUNT(embedding_rows) + COUNT(projection_rows) + layers * COUNT(layer_rows) + COUNT(pooler_rows) +
-		       COUNT(word_rows) + 2 * BATCH_HEADS + 2;
+	int64_t most = COUNT(embedding_rows) + COUNT(projection_rows) +
+		       layers * (COUNT(separate_rows) + COUNT(layer_rows) + COUNT(norm_rows)) + COUNT(pooler_rows) +
+		       COUNT(transform_rows) + COUNT(word_rows) + 2 * BATCH_HEADS + 2;
 	struct model *model = NULL;
 	TRY(memory_new(&model, 1, sizeof *model, "model"));
 	model->config = *config;
@@ -227,17 +279,16 @@ enum status model_create(struct model **out, struct backend *be, const struct mo
 	add_rows(model, embedding_rows, COUNT(embedding_rows), "", -1, model);
 	if (model_embedding_size(config) != config->hidden_size)
 		add_rows(model, projection_rows, COUNT(projection_rows), "", -1, model);
-	for (int32_t layer = 0; layer < layers; layer++) {
-		char prefix[40];
-		snprintf(prefix, sizeof prefix, "bert.encoder.layer.%d.", layer);
-		add_rows(model, layer_rows, COUNT(layer_rows), prefix, layer, &model->layers[layer]);
-	}
+	for (int32_t layer = 0; layer < layers; layer++)
+		add_layer(model, layer);
 	add_pooler(model);
 	for (int h = 0; h < heads->count; h++) {
 		bool alone = heads->head[h].input == INPUT_ALL_ROWS || heads->head[h].input == INPUT_POOLED_ROWS;
 		BUG_IF(alone && heads->count > 1);
 		if (heads->head[h].loss == LOSS_NONE || heads->head[h].loss == LOSS_VECTORS)
 			continue;
+		if (heads->head[h].loss == LOSS_WORDS || model_head_transforms(config, &heads->head[h]))
+			add_rows(model, transform_rows, COUNT(transform_rows), "", (int32_t)layers, model);
 		if (heads->head[h].loss == LOSS_WORDS)
 			add_rows(model, word_rows, COUNT(word_rows), "", (int32_t)layers, model);
 		else

@@ -564,6 +564,9 @@ enum status onnx_model_write(const char *path, const struct onnx_model_content *
 	struct builder b = {.content = content, .model = content->model};
 	struct onnx_model_facts facts;
 	struct onnx_dimension dimensions[4];
+	const struct model_form *form = model_form_of(&content->model->config);
+	if (form->pre_norm)
+		return error_set(ERR_USAGE, "ONNX files cannot be written for models of the form \"%s\"", form->model_type);
 	onnx_model_describe(content, &facts);
 	add_inputs(&b, &facts);
 	add_constants(&b);

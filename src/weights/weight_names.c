@@ -60,7 +60,7 @@ static const struct google_row google_layer_rows[] = {
 static const char *const wrappers[] = {"module.", "_orig_mod.", "model."};
 
 /* How names begin if an encoder is saved without heads; "bert" is missing in front. */
-static const char *const bare_beginnings[] = {"embeddings", "embeddings_project", "encoder", "pooler"};
+static const char *const bare_beginnings[] = {"embeddings", "embeddings_project", "encoder", "final", "pooler"};
 
 /* Variants of parts of Hugging Face's names. */
 static const struct {
@@ -195,10 +195,13 @@ static void respell(char *name, size_t size, const char *other, const char *ours
 	snprintf(at, size - (size_t)(at - name), "%s%s", ours, rest);
 }
 
-/* Replaces the first occurrence of whole parts of a name. */
+/* Replaces the first occurrence of whole parts of a name, or the whole name. */
 static void rename_part(char *name, size_t size, const char *from, const char *to)
 {
 	char *at = strstr(name, from);
+	bool whole = !text_ends_with(from, ".");
+	if (whole && strcmp(name, from) != 0)
+		return;
 	while (at && at > name && at[-1] != '.')
 		at = strstr(at + 1, from);
 	if (at)

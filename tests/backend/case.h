@@ -498,13 +498,14 @@ static inline unsigned char *host_image(const struct bound *b, int i)
 	return image;
 }
 
-/* The bits of attention's dropout mask as forward leaves them; bits for queries and keys that do not exist are copied from
- * `others`. The caller frees the result. */
+/* The bits of attention's dropout mask as forward leaves them; bits for queries and keys that do not exist, or do
+ * not see each other, are copied from `others`. The caller frees the result. */
 static inline uint16_t *kept_image(const struct bound *b, const uint16_t *others)
 {
 	const struct batch *batch = &b->c->batch;
 	int64_t heads = b->c->limits.heads, words = attention_kept_words(batch->longest),
 		stride = attention_kept_place(batch->token_count, batch->sequence_count);
+	int32_t window = (int32_t)case_integer(b->c, "window", 0);
 	uint32_t threshold = dropout_threshold(b->c->dropout.p);
 	uint16_t *image = malloc(b->kept_bytes + 1), u[8];
 	if (image == NULL)
@@ -520,6 +521,8 @@ static inline uint16_t *kept_image(const struct bound *b, const uint16_t *others
 						dropout_block(b->c->scalars.seed,
 							      dropout_attention_counter((uint32_t)head, (uint32_t)key),
 							      (uint32_t)query, b->c->dropout.site, batch->samples[s], u);
+					if (window > 0 && abs(query - key) > window)
+						continue;
 					int bit = attention_kept_bit(key);
 					*word = (uint16_t)(*word & ~(1u << bit));
 					*word |= (uint16_t)((u[key % 8] < threshold) << bit);

@@ -67,6 +67,15 @@ static inline struct weight displaced_weight(struct test_case *c, const char *na
 	return (struct weight){.master = displaced(c, name, gradient)};
 }
 
+/* The same for a weight that a case may lack; NULL if it does. */
+static inline struct weight *optional_weight(struct test_case *c, const char *name, struct weight *out)
+{
+	if (find_array(c, name) < 0)
+		return NULL;
+	*out = displaced_weight(c, name);
+	return out;
+}
+
 static inline double inner_product(const struct tensor *a, const struct tensor *b)
 {
 	double sum = 0;
@@ -77,6 +86,13 @@ static inline double inner_product(const struct tensor *a, const struct tensor *
 
 /* ---- embed ---- */
 
+static inline void declare_norm_weights(struct test_case *c, int64_t width)
+{
+	add_weight(c, "gamma", WEIGHT_VECTOR, 1, width, 1, 0.2);
+	if (case_integer(c, "beta", 1))
+		add_weight(c, "beta", WEIGHT_VECTOR, 1, width, 0, 0.2);
+}
+
 static inline void declare_embedding(struct test_case *c, int64_t *tokens, int64_t *width)
 {
 	*tokens = case_integer(c, "T", 8);
@@ -85,10 +101,11 @@ static inline void declare_embedding(struct test_case *c, int64_t *tokens, int64
 	make_batch(c, *tokens, case_integer(c, "V", 50));
 	int64_t positions = case_integer(c, "S", c->batch.longest);
 	add_weight(c, "word", WEIGHT_TIED, case_integer(c, "V", 50), *width, 0, scale);
-	add_weight(c, "position", WEIGHT_TABLE, positions, *width, 0, scale);
-	add_weight(c, "type", WEIGHT_TABLE, 2, *width, 0, scale);
-	add_weight(c, "gamma", WEIGHT_VECTOR, 1, *width, 1, 0.2);
-	add_weight(c, "beta", WEIGHT_VECTOR, 1, *width, 0, 0.2);
+	if (case_integer(c, "position", 1))
+		add_weight(c, "position", WEIGHT_TABLE, positions, *width, 0, scale);
+	if (case_integer(c, "type", 1))
+		add_weight(c, "type", WEIGHT_TABLE, 2, *width, 0, scale);
+	declare_norm_weights(c, *width);
 }
 
 static inline double epsilon_of(const struct test_case *c)
@@ -110,16 +127,14 @@ static void declare_embed_fwd(struct test_case *c)
 static inline struct tensor embed_on_reference(struct test_case *c, struct replica *ref, struct tensor sum, struct tensor mean,
 					       struct tensor rstd)
 {
-	struct weight word = displaced_weight(c, "word"), position = displaced_weight(c, "position");
-	struct weight type = displaced_weight(c, "type"), gamma = displaced_weight(c, "gamma");
-	struct weight beta = displaced_weight(c, "beta");
+	struct weight word = displaced_weight(c, "word"), gamma = displaced_weight(c, "gamma"), position, type, beta;
 	struct tensor y = temporary_tensor(sum.rows, sum.columns);
 	embed_fwd(ref, &(struct embed_fwd){.batch = &c->batch,
 					   .word = &word,
-					   .position = &position,
-					   .type = &type,
+					   .position = optional_weight(c, "position", &position),
+					   .type = optional_weight(c, "type", &type),
 					   .gamma = &gamma,
-					   .beta = &beta,
+					   .beta = optional_weight(c, "beta", &beta),
 					   .epsilon = epsilon_of(c),
 					   .dropout = c->dropout,
 					   .sum = sum,
@@ -135,10 +150,10 @@ static void declare_embed_bwd(struct test_case *c)
 	declare_embedding(c, &tokens, &width);
 	bool overwrite = case_integer(c, "overwrite", 1);
 	add_gradient(c, "word", case_integer(c, "overwrite_word", overwrite), 1, GRADIENT);
-	add_gradient(c, "position", overwrite, 1, GRADIENT);
-	add_gradient(c, "type", overwrite, 1, GRADIENT);
-	add_gradient(c, "gamma", overwrite, sqrt((double)tokens), GRADIENT);
-	add_gradient(c, "beta", overwrite, sqrt((double)tokens), GRADIENT);
+	for (int i = 1, weights = c->count - 1; i < weights; i++) {
+		const char *name = c->arrays[i].name;
+		add_gradient(c, name, overwrite, name[0] == 'g' || name[0] == 'b' ? sqrt((double)tokens) : 1, GRADIENT);
+	}
 	add_input(c, "dy", tokens, width, 1)->role = SCRATCH;
 	add_input(c, "sum", tokens, width, 1);
 	add_array(c, "mean", INPUT, MASTER, 1, tokens);
@@ -150,7 +165,7 @@ static void declare_embed_bwd(struct test_case *c)
 static void derive_embed_bwd(struct test_case *c, struct replica *ref)
 {
 	struct test_case plain = *c; /* without the gradients' arrays, so that nothing is displaced */
-	plain.count = 5;
+	plain.count = find_array(c, "word.gradient");
 	embed_on_reference(&plain, ref, host_tensor(c, "sum"), host_tensor(c, "mean"), host_tensor(c, "rstd"));
 	free_temporaries();
 }
@@ -276,8 +291,7 @@ static inline void declare_norm(struct test_case *c, int64_t rows, int64_t width
 {
 	if (case_number(c, "p", 0) > 0)
 		make_batch(c, rows, 50);
-	add_weight(c, "gamma", WEIGHT_VECTOR, 1, width, 1, 0.2);
-	add_weight(c, "beta", WEIGHT_VECTOR, 1, width, 0, 0.2);
+	declare_norm_weights(c, width);
 }
 
 static void declare_linear_norm_fwd(struct test_case *c)
@@ -289,7 +303,8 @@ static void declare_linear_norm_fwd(struct test_case *c)
 	add_input(c, "x", rows, inner, 1);
 	if (product) {
 		add_weight(c, "w", WEIGHT_LINEAR, width, inner, 0, 1 / sqrt((double)inner));
-		add_weight(c, "b", WEIGHT_VECTOR, 1, width, 0, 0.5 * case_number(c, "scale", 1));
+		if (case_integer(c, "b", 1))
+			add_weight(c, "b", WEIGHT_VECTOR, 1, width, 0, 0.5 * case_number(c, "scale", 1));
 	}
 	if (case_integer(c, "residual", 1))
 		add_input(c, "residual", rows, width, 1);
@@ -301,7 +316,7 @@ static void declare_linear_norm_fwd(struct test_case *c)
 	add_output(c, "y", ACTIVATION, rows, width, NORM);
 }
 
-/* in_place=1: dresidual is dy. dx=0: one output; dx=2: one output, given twice. */
+/* in_place=1: dresidual is dy; add=2: it is add. dx=0: one output; dx=2: one output, given twice. */
 static void declare_norm_bwd(struct test_case *c)
 {
 	int64_t rows = case_integer(c, "M", 8), width = case_integer(c, "H", 8);
@@ -309,7 +324,8 @@ static void declare_norm_bwd(struct test_case *c)
 	double spread = sqrt((double)rows + 1);
 	declare_norm(c, rows, width);
 	add_gradient(c, "gamma", overwrite, spread, SUM);
-	add_gradient(c, "beta", overwrite, spread, SUM);
+	if (case_integer(c, "beta", 1))
+		add_gradient(c, "beta", overwrite, spread, SUM);
 	if (case_integer(c, "bias", 0)) {
 		add_weight(c, "bias", WEIGHT_VECTOR, 1, width, 0, 1);
 		add_gradient(c, "bias", overwrite, spread, GRADIENT);
@@ -320,9 +336,14 @@ static void declare_norm_bwd(struct test_case *c)
 	add_array(c, "rstd", INPUT, MASTER, 1, rows);
 	if (case_activation(c, "pre") != ACTIVATION_NONE)
 		add_input(c, "pre", rows, width, 1);
+	if (case_integer(c, "add", 0) == 1)
+		add_input(c, "add", rows, width, 1);
 	if (case_integer(c, "in_place", 0)) {
 		dy->role = UPDATED;
 		dy->class = NORM;
+	} else if (case_integer(c, "add", 0) == 2) {
+		add_input(c, "dresidual", rows, width, 1)->role = UPDATED;
+		get_array(c, "dresidual")->class = NORM;
 	} else {
 		add_output(c, "dresidual", ACTIVATION, rows, width, NORM);
 	}
@@ -333,9 +354,8 @@ static void declare_norm_bwd(struct test_case *c)
 static void derive_norm_bwd(struct test_case *c, struct replica *ref)
 {
 	struct array *sum = get_array(c, "sum");
-	struct weight gamma = {.master = host_tensor(c, "gamma")}, beta = {.master = host_tensor(c, "beta")};
+	struct weight gamma = {.master = host_tensor(c, "gamma")};
 	linear_norm_fwd(ref, &(struct linear_norm_fwd){.gamma = &gamma,
-						       .beta = &beta,
 						       .epsilon = epsilon_of(c),
 						       .x = host_tensor(c, "sum"),
 						       .sum = temporary_tensor(sum->rows, sum->columns),
@@ -345,8 +365,8 @@ static void derive_norm_bwd(struct test_case *c, struct replica *ref)
 	free_temporaries();
 }
 
-/* sum(dy LN(r + dropout(x))), where x = gelu(pre) or a plain x; r is moved by dresidual, x (or pre) by dx and by the bias.
- * Without displacements, r + dropout(x) is the case's sum. */
+/* sum(dy LN(r + dropout(x))) [+ sum(add (r + dropout(x)))], where x = gelu(pre) or a plain x; r is moved by dresidual, x (or pre)
+ * by dx and by the bias. Without displacements, r + dropout(x) is the case's sum. */
 static double objective_norm_bwd(struct test_case *c, struct replica *ref)
 {
 	struct tensor dy = host_tensor(c, "dy");
@@ -366,70 +386,26 @@ static double objective_norm_bwd(struct test_case *c, struct replica *ref)
 			((double *)r.data)[i] -= ref_gelu(activation, pre);
 		}
 	}
-	struct weight gamma = displaced_weight(c, "gamma"), beta = displaced_weight(c, "beta");
-	struct tensor y = temporary_tensor(dy.rows, dy.columns);
+	struct weight gamma = displaced_weight(c, "gamma"), beta;
+	struct tensor y = temporary_tensor(dy.rows, dy.columns), sum = temporary_tensor(dy.rows, dy.columns);
 	linear_norm_fwd(ref, &(struct linear_norm_fwd){.batch = c->has_batch ? &c->batch : NULL,
 						       .gamma = &gamma,
-						       .beta = &beta,
+						       .beta = optional_weight(c, "beta", &beta),
 						       .epsilon = epsilon_of(c),
 						       .dropout = c->dropout,
 						       .x = x,
 						       .residual = r,
+						       .sum = sum,
+						       .mean = temporary_tensor(1, dy.rows),
+						       .rstd = temporary_tensor(1, dy.rows),
 						       .y = y});
-	return inner_product(&dy, &y);
+	if (find_array(c, "add") < 0)
+		return inner_product(&dy, &y);
+	struct tensor add = host_tensor(c, "add");
+	return inner_product(&dy, &y) + inner_product(&add, &sum);
 }
 
-/* ---- attention ---- */
-
-static void declare_attention_fwd(struct test_case *c)
-{
-	int64_t tokens = case_integer(c, "T", 8), width = case_integer(c, "H", 8);
-	make_batch(c, tokens, 50);
-	add_input(c, "qkv", tokens, 3 * width, 1);
-	add_output(c, "y", ACTIVATION, tokens, width, ATTENTION);
-	if (case_integer(c, "train", 1))
-		add_output(c, "lse", MASTER, case_integer(c, "heads", 1), tokens, LOSS);
-}
-
-static void declare_attention_bwd(struct test_case *c)
-{
-	int64_t tokens = case_integer(c, "T", 8), width = case_integer(c, "H", 8);
-	make_batch(c, tokens, 50);
-	add_input(c, "qkv", tokens, 3 * width, 1);
-	if (case_integer(c, "bias", 0)) {
-		add_weight(c, "bias", WEIGHT_VECTOR, 1, 3 * width, 0, 1);
-		add_gradient(c, "bias", case_integer(c, "overwrite", 1), 1, ATTENTION_GRADIENT);
-	}
-	add_input(c, "dy", tokens, width, 1);
-	add_input(c, "y", tokens, width, 1);
-	add_array(c, "lse", INPUT, MASTER, case_integer(c, "heads", 1), tokens);
-	add_output(c, "dqkv", ACTIVATION, tokens, 3 * width, ATTENTION_GRADIENT);
-}
-
-static void derive_attention_bwd(struct test_case *c, struct replica *ref)
-{
-	attention_fwd(ref, &(struct attention_fwd){.batch = &c->batch,
-						   .heads = (int32_t)case_integer(c, "heads", 1),
-						   .dropout = c->dropout,
-						   .qkv = host_tensor(c, "qkv"),
-						   .y = host_tensor(c, "y"),
-						   .lse = host_tensor(c, "lse")});
-}
-
-/* sum(dy attention(qkv + bias)) */
-static double objective_attention_bwd(struct test_case *c, struct replica *ref)
-{
-	struct tensor dy = host_tensor(c, "dy"), qkv = displaced(c, "qkv", "dqkv");
-	for (int64_t i = 0; find_array(c, "bias") >= 0 && i < qkv.rows * qkv.columns; i++)
-		((double *)qkv.data)[i] += get_array(c, "bias.gradient")->value[i % qkv.columns];
-	struct tensor y = temporary_tensor(dy.rows, dy.columns);
-	attention_fwd(ref, &(struct attention_fwd){.batch = &c->batch,
-						   .heads = (int32_t)case_integer(c, "heads", 1),
-						   .dropout = c->dropout,
-						   .qkv = qkv,
-						   .y = y});
-	return inner_product(&dy, &y);
-}
+#include "attention_operations.h"
 
 /* ---- gather ---- */
 
@@ -492,14 +468,18 @@ static void declare_pooling_fwd(struct test_case *c)
 	int64_t tokens = case_integer(c, "T", 12), width = case_integer(c, "H", 8);
 	make_batch(c, tokens, 50);
 	add_input(c, "x", tokens, width, 1);
-	add_output(c, "y", MASTER, c->batch.sequence_count, width, SUM);
+	if (case_integer(c, "rows", 0))
+		add_output(c, "rows", ACTIVATION, c->batch.sequence_count, width, PRODUCT);
+	else
+		add_output(c, "y", MASTER, c->batch.sequence_count, width, SUM);
 }
 
 static void declare_pooling_bwd(struct test_case *c)
 {
 	int64_t tokens = case_integer(c, "T", 12), width = case_integer(c, "H", 8);
 	make_batch(c, tokens, 50);
-	struct array *dy = add_array(c, "dy", INPUT, MASTER, c->batch.sequence_count, width);
+	bool rows = case_integer(c, "rows", 0);
+	struct array *dy = add_array(c, rows ? "drows" : "dy", INPUT, rows ? ACTIVATION : MASTER, c->batch.sequence_count, width);
 	fill_normal(c, dy, 0, case_number(c, "scale", 1));
 	add_output(c, "dx", ACTIVATION, tokens, width, PRODUCT);
 }
@@ -859,7 +839,7 @@ static inline int64_t letter_size(const struct test_case *c, const struct operat
 		if (i >= 0 && strcmp(f->columns, of->rows) == 0)
 			return c->arrays[i].columns;
 	}
-	return case_integer(c, of->key != NULL ? of->key : of->rows, 1);
+	return case_integer(c, of->key != NULL ? of->key : of->rows, of->rows != NULL); /* without a letter: optional */
 }
 
 static inline double number_of(const struct test_case *c, const struct operation_field *f)
@@ -997,6 +977,8 @@ static void adjust_norm_bwd(struct bound *b, void *arguments)
 	struct norm_bwd *a = arguments;
 	if (case_integer(b->c, "in_place", 0))
 		a->dresidual = a->dy;
+	if (case_integer(b->c, "add", 0) == 2)
+		a->add = a->dresidual;
 	if (case_integer(b->c, "dx", 1) == 2)
 		a->dx = a->dresidual;
 }
@@ -1092,9 +1074,12 @@ static struct operation_test operation_tests[] = {
 	{"eps", .declare = declare_embed_bwd, derive_embed_bwd, .objective = objective_embed_bwd},
 	{"", .declare = declare_linear_fwd},
 	{"", .declare = declare_linear_gelu_fwd},
+	{"B longest", .declare = declare_gated_fwd},
+	{"B longest", .declare = declare_gated_bwd, .objective = objective_gated_bwd},
 	{"eps B longest", .declare = declare_linear_norm_fwd},
 	{"eps B longest", .declare = declare_norm_bwd, derive_norm_bwd, adjust_norm_bwd, objective_norm_bwd},
 	{"", .declare = declare_linear_bwd, derive_linear_bwd, adjust_linear_bwd, objective_linear_bwd},
+	{"", .declare = declare_rotary},
 	{"", .declare = declare_attention_fwd},
 	{"", .declare = declare_attention_bwd, derive_attention_bwd, .objective = objective_attention_bwd},
 	{"", .declare = declare_gather_fwd},

@@ -61,7 +61,7 @@ static const struct bad_call bad_calls[] = {
 	{"embed_fwd T=6 H=4 V=5 S=6", "type", COLUMNS, NULL, "embed_fwd: 'type' has 5 columns where 'y' has 4"},
 	{"embed_fwd T=6 H=4 V=5 S=6", "y", ROWS, NULL, "embed_fwd: 'batch' has 6 tokens where 'y' has 7 rows"},
 	{"embed_bwd T=6 H=4 V=5 S=6", "word.gradient", ROWS, NULL, "embed_bwd: gradient of 'word' has 6 rows where 'word' has 5"},
-	{"linear_norm_fwd M=4 H=3 I=2 p=0.1", "b", MISSING, NULL, "linear_norm_fwd: 'b' is missing"},
+	{"linear_norm_fwd M=4 H=3 I=2 p=0.1", "w", MISSING, NULL, "linear_norm_fwd: 'w' is missing"},
 	{"linear_norm_fwd M=4 H=3 I=3", "y", SAME_AS, "residual", "linear_norm_fwd: 'y' overlaps 'residual'"},
 	{"norm_bwd M=4 H=3", "mean", COLUMNS, NULL, "norm_bwd: 'mean' has 5 columns where 'dy' has 4"},
 	{"norm_bwd M=4 H=3", "dresidual", SHIFTED, "dy", "norm_bwd: 'dresidual' overlaps 'dy'"},

@@ -32,6 +32,11 @@ static int tear_down(void **state)
 static const char *const gradient_lines[] = {
 	"embed_bwd T=9 H=7 V=6 S=5 B=3 longest=5",
 	"embed_bwd T=12 H=19 V=6 S=9 B=2 longest=9 p=0.3",
+	"embed_bwd T=9 H=7 V=6 S=5 B=3 longest=5 position=0 type=0 beta=0",
+	"gated_bwd M=5 F=7 act=gelu_erf",
+	"gated_bwd M=6 F=9 act=gelu_tanh p=0.3",
+	"norm_bwd M=6 H=17 bias=1 p=0.3 add=1 beta=0",
+	"norm_bwd M=6 H=8 dx=0 add=1",
 	"norm_bwd M=5 H=7 bias=1",
 	"norm_bwd M=5 H=1 eps=0.5",
 	"norm_bwd M=6 H=17 bias=1 p=0.3",
@@ -46,6 +51,7 @@ static const char *const gradient_lines[] = {
 	"attention_bwd T=13 H=6 heads=2 B=3 longest=7 bias=1",
 	"attention_bwd T=21 H=9 heads=3 B=2 longest=12 bias=1 p=0.3",
 	"attention_bwd T=3 H=4 heads=1 B=3 longest=1",
+	"attention_bwd T=21 H=9 heads=3 B=2 longest=12 bias=1 p=0.3 window=2",
 	"gather_bwd T=9 P=4 H=3",
 	"vocab_xent P=6 V=13 H=5",
 	"xent N=7 C=2",
@@ -218,7 +224,7 @@ static void test_pytorch(void **state)
 		golden_case(&k, number, line);
 		seen[find_operation(line, strcspn(line, " ")) - operation_tests] = true;
 	}
-	assert_int_equal(cases, 67);
+	assert_int_equal(cases, 87);
 	for (size_t i = 0; i < OPERATION_COUNT; i++)
 		if (!seen[i] && strcmp(operation_table[i].name, "sumsq_finite") != 0)
 			fail_msg("no golden case of %s", operation_table[i].name);

@@ -124,6 +124,19 @@ static bool forgets_attention_scale(struct test_case *c)
 	return c->batch.longest > 1 && size > 1;
 }
 
+static bool forgets_window(struct test_case *c)
+{
+	int64_t window = case_integer(c, "window", 0);
+	set_value(c, "window", "0");
+	return window > 0 && c->batch.longest > window + 1;
+}
+
+static bool turns_the_other_way(struct test_case *c)
+{
+	set_value(c, "back", case_integer(c, "back", 0) ? "0" : "1");
+	return operation_is(c, "rotary") && c->batch.longest > 1;
+}
+
 static bool moves_sequence_boundary(struct test_case *c)
 {
 	bool applies = (operation_is(c, "attention") || (operation_is(c, "pooling") && !case_integer(c, "cls", 0))) &&
@@ -163,12 +176,13 @@ static bool forgets_residual(struct test_case *c)
 
 static bool forgets_add(struct test_case *c)
 {
-	return fill_array(c, case_integer(c, "add", 0) == 2 ? "dx" : "add", 0) && operation_is(c, "linear_bwd");
+	const char *in_place = operation_is(c, "norm_bwd") ? "dresidual" : "dx";
+	return case_integer(c, "add", 0) && fill_array(c, case_integer(c, "add", 0) == 2 ? in_place : "add", 0);
 }
 
 static bool forgets_types(struct test_case *c)
 {
-	bool applies = operation_is(c, "embed") && c->batch.longest > 1;
+	bool applies = operation_is(c, "embed") && case_integer(c, "type", 1) && c->batch.longest > 1;
 	for (int32_t t = 0; t < c->batch.token_count; t++)
 		c->batch.types[t] = 0;
 	return applies;
@@ -193,7 +207,7 @@ static bool forgets_a_repeated_id(struct test_case *c)
 static bool takes_next_row(struct test_case *c)
 {
 	int i = find_array(c, "rows");
-	if (i < 0 || c->arrays[i].columns == 0)
+	if (i < 0 || c->arrays[i].columns == 0 || operation_is(c, "pooling")) /* whose rows are not the numbers of any */
 		return false;
 	struct array *rows = &c->arrays[i];
 	double *last = &rows->value[rows->columns - 1];
@@ -264,7 +278,7 @@ static bool labeled(const struct test_case *c)
 static bool forgets_loss_scale(struct test_case *c)
 {
 	c->scalars.loss_scale = 1;
-	return labeled(c) || operation_is(c, "pooling_bwd") || operation_is(c, "hidden_error");
+	return labeled(c) || (operation_is(c, "pooling_bwd") && !case_integer(c, "rows", 0)) || operation_is(c, "hidden_error");
 }
 
 static bool divides_by_other_count(struct test_case *c)
@@ -297,7 +311,7 @@ static bool forgets_gradients_of_labels(struct test_case *c)
 
 static bool takes_other_gelu(struct test_case *c)
 {
-	const char *key = operation_is(c, "linear_gelu") ? "act" : "pre";
+	const char *key = operation_is(c, "linear_gelu") || operation_is(c, "gated") ? "act" : "pre";
 	enum activation activation = case_activation(c, key);
 	if (activation != ACTIVATION_GELU_ERF && activation != ACTIVATION_GELU_TANH)
 		return false;
@@ -441,6 +455,8 @@ static const struct change {
 	{"takes the next position", takes_next_position, false},
 	{"forgets epsilon", forgets_epsilon, false},
 	{"forgets attention's scale", forgets_attention_scale, false},
+	{"forgets the window", forgets_window, false},
+	{"turns the other way", turns_the_other_way, false},
 	{"moves the boundary of two sequences", moves_sequence_boundary, false},
 	{"takes the other pooling", takes_the_other_pooling, false},
 	{"forgets the bias", forgets_bias, false},

@@ -29,11 +29,18 @@ enum {
 	FORWARD_STRIPES = FORWARD_QUERIES / STRIPE,
 	BACKWARD_QUERIES = 128, /* queries between two products that add to dk and dv */
 	BACKWARD_STRIPES = BACKWARD_QUERIES / STRIPE,
+	WINDOW_KEYS = 128, /* instead of KEYS in backward with a window: fewer pairs that see nothing of each other */
+	ROTARY_ROWS = 32,  /* per task */
 };
 
 static int64_t least(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
 }
 
 static const struct attention_kernels *attention_kernels(enum dtype dtype)
@@ -54,9 +61,9 @@ struct call {
 	const struct attention_kernels *kernels;
 	const struct batch *batch;
 	struct tensor qkv, y, lse, dy, dqkv;
-	int64_t hidden, heads, size, depth; /* size: columns of a head; depth: number of 32-column blocks in a head */
-	int64_t block;                      /* bytes of a block of operands */
-	float scale, log2_scale;            /* 1 / sqrt(size), and the same times log2(e) */
+	int64_t hidden, heads, window, size, depth; /* size: columns of a head; depth: number of 32-column blocks in a head */
+	int64_t block;                              /* bytes of a block of operands */
+	float scale, log2_scale;                    /* 1 / sqrt(size), and the same times log2(e) */
 	float dropout_scale;
 	struct attention_dropout dropout; /* the task sets sample and head */
 	char *workspace;                  /* one part per worker */
@@ -85,6 +92,27 @@ static struct head head_of(const struct call *c, int64_t sequence, int64_t head)
 	h.dropout.head = (uint32_t)h.head;
 	h.dropout.sample = c->batch->samples[h.sequence];
 	return h;
+}
+
+/* The stripe of keys that queries from `query` on begin to see (and, symmetrically, of queries that see keys from `query` on),
+ * and the end of what those before `end` see. */
+static int64_t seen_first(const struct call *c, int64_t query)
+{
+	return c->window > 0 && query > c->window ? (query - c->window) / STRIPE * STRIPE : 0;
+}
+
+static int64_t seen_end(const struct call *c, const struct head *h, int64_t end)
+{
+	return c->window > 0 ? least(h->length, end + c->window) : h->length;
+}
+
+/* Hides the scores of keys from `key` on that the queries of a stripe from `query` on do not see. */
+static void hide_unseen(const struct call *c, float *scores, int64_t key, int64_t keys, int64_t query)
+{
+	for (int64_t k = 0; c->window > 0 && k < keys; k++)
+		for (int64_t q = 0, ahead = key + k - query; q < STRIPE; q++)
+			if (ahead - q > c->window || q - ahead > c->window)
+				scores[k * STRIPE + q] = -INFINITY;
 }
 
 /* First element of the head's columns in row `token` of the sequence; part 0, 1, 2 of qkv: query, key, value. */
@@ -158,11 +186,16 @@ static size_t lay_out_forward(struct forward *f, struct arena arena, int64_t dep
 	return (size_t)round_up((int64_t)arena.used, ARENA_ALIGNMENT);
 }
 
-/* Processes one stripe of the queries [first, first + queries) against one block of keys. */
+/* Processes one stripe of the queries [first, first + queries) against what it sees of one block of keys. */
 static void forward_stripe(const struct call *c, const struct head *h, const struct forward *f, int64_t stripe, int64_t first,
-			   int64_t queries, int64_t key, int64_t keys)
+			   int64_t queries, int64_t block, int64_t block_keys)
 {
 	int64_t query = first + stripe * STRIPE, stripes = gemm_blocks(queries);
+	int64_t key = most(block, seen_first(c, query)), keys = least(block + block_keys, seen_end(c, h, query + STRIPE)) - key;
+	int64_t skipped = (key - block) / STRIPE;
+	bool is_first = key == seen_first(c, query);
+	if (keys <= 0)
+		return;
 	int64_t number = key / KEYS * stripes + stripe, count = (h->length + KEYS - 1) / KEYS * stripes;
 	int64_t key_blocks = gemm_blocks(keys), stripe_floats = c->depth * STRIPE * STRIPE;
 	float *y = f->y + stripe * stripe_floats;
@@ -171,7 +204,7 @@ static void forward_stripe(const struct call *c, const struct head *h, const str
 		.m = key_blocks,
 		.n = 1,
 		.k = c->depth,
-		.left = f->k,
+		.left = f->k + skipped * c->depth * c->block,
 		.left_m = c->depth * c->block,
 		.left_k = c->block,
 		.right = f->q + stripe * c->depth * c->block,
@@ -180,13 +213,14 @@ static void forward_stripe(const struct call *c, const struct head *h, const str
 		.out_m = STRIPE * STRIPE,
 		.out_row = STRIPE,
 	});
+	hide_unseen(c, f->scores, key, keys, query);
 	c->kernels->softmax(&(struct attention_softmax){
 		.scores = f->scores,
 		.keys = keys,
 		.first_key = (uint32_t)key,
 		.first_query = (uint32_t)query,
 		.scale = c->log2_scale,
-		.first = key == 0,
+		.first = is_first,
 		.dropout = h->dropout,
 		.largest = f->largest[stripe],
 		.sum = f->sum[stripe],
@@ -196,13 +230,13 @@ static void forward_stripe(const struct call *c, const struct head *h, const str
 			  ahead(c, h, c->qkv, 1, 0, h->length, number, count),
 			  ahead(c, h, c->qkv, 2, 0, h->length, number, count)},
 	});
-	if (key > 0)
+	if (!is_first)
 		c->kernels->scale(y, c->depth * STRIPE, correction);
 	c->gemm->multiply(&(struct block_product){
 		.m = c->depth,
 		.n = 1,
 		.k = key_blocks,
-		.left = f->v,
+		.left = f->v + skipped * c->block,
 		.left_m = KEY_BLOCKS * c->block,
 		.left_k = c->block,
 		.right = f->probabilities,
@@ -210,7 +244,7 @@ static void forward_stripe(const struct call *c, const struct head *h, const str
 		.out = y,
 		.out_m = STRIPE * STRIPE,
 		.out_row = STRIPE,
-		.accumulate = key > 0,
+		.accumulate = !is_first,
 	});
 }
 
@@ -223,8 +257,9 @@ static void forward_head(const struct call *c, struct head h, int64_t first, int
 
 	c->gemm->begin();
 	pack(c, c->gemm->right_from_columns, c->qkv, &h, 0, first, queries, f.q, c->depth * c->block, c->block);
-	for (int64_t key = 0; key < h.length; key += KEYS) {
-		int64_t keys = least(KEYS, h.length - key);
+	int64_t end = seen_end(c, &h, first + queries);
+	for (int64_t key = seen_first(c, first); key < end; key += KEYS) {
+		int64_t keys = least(KEYS, end - key);
 		pack(c, c->gemm->left_from_rows, c->qkv, &h, 1, key, keys, f.k, c->depth * c->block, c->block);
 		pack(c, c->gemm->left_from_columns, c->qkv, &h, 2, key, keys, f.v, c->block, KEY_BLOCKS * c->block);
 		for (int64_t q = 0; q < queries; q += STRIPE)
@@ -344,16 +379,18 @@ static void multiply_depth(const struct call *c, const char *left, const char *r
 	});
 }
 
-/* Processes one stripe of queries against one block of keys: probabilities, dscores, dq. */
-static void backward_stripe(const struct call *c, const struct head *h, const struct backward *b, int64_t stripe, int64_t key,
-			    int64_t keys)
+/* Processes one stripe of queries, number `place` of those processed together, against one block of keys: probabilities,
+ * dscores, dq. */
+static void backward_stripe(const struct call *c, const struct head *h, const struct backward *b, int64_t stripe, int64_t place,
+			    int64_t key, int64_t keys)
 {
-	int64_t key_blocks = gemm_blocks(keys), panel = c->depth * c->block, column = stripe % BACKWARD_STRIPES * c->block;
+	int64_t key_blocks = gemm_blocks(keys), panel = c->depth * c->block, column = place * c->block;
 	int64_t number = key / KEYS * b->stripes + stripe, count = (h->length + KEYS - 1) / KEYS * b->stripes;
 	multiply_depth(c, b->k, b->q_depth + stripe * panel, key_blocks, b->scores,
 		       ahead(c, h, c->dy, 0, 0, h->length, number, count));
 	multiply_depth(c, b->v, b->dy_depth + stripe * panel, key_blocks, b->dprobabilities,
 		       ahead(c, h, c->y, 0, 0, h->length, number, count));
+	hide_unseen(c, b->scores, key, keys, stripe * STRIPE);
 	c->kernels->gradient(&(struct attention_gradient){
 		.scores = b->scores,
 		.dprobabilities = b->dprobabilities,
@@ -385,13 +422,13 @@ static void backward_stripe(const struct call *c, const struct head *h, const st
 		.out = b->dq + stripe * c->depth * STRIPE * STRIPE,
 		.out_m = STRIPE * STRIPE,
 		.out_row = STRIPE,
-		.accumulate = key > 0,
+		.accumulate = key > 0 || c->window > 0,
 	});
 }
 
 /* dk or dv += left (key, query) times right (query, depth), for the queries of `stripes` stripes. */
 static void multiply_queries(const struct call *c, const struct backward *b, const char *left, const char *right,
-			     int64_t key_blocks, int64_t stripe, int64_t stripes, float *out)
+			     int64_t key_blocks, int64_t stripe, int64_t stripes, bool is_first, float *out)
 {
 	c->gemm->multiply(&(struct block_product){
 		.m = key_blocks,
@@ -407,7 +444,7 @@ static void multiply_queries(const struct call *c, const struct backward *b, con
 		.out_m = STRIPE * c->depth * STRIPE,
 		.out_n = STRIPE,
 		.out_row = c->depth * STRIPE,
-		.accumulate = stripe > 0,
+		.accumulate = !is_first,
 	});
 }
 
@@ -442,17 +479,21 @@ static void backward_head(const struct call *c, struct head h, int worker)
 
 	c->gemm->begin();
 	backward_queries(c, &h, &b);
-	for (int64_t key = 0; key < h.length; key += KEYS) {
-		int64_t keys = least(KEYS, h.length - key), key_blocks = gemm_blocks(keys);
+	if (c->window > 0)
+		memset(b.dq, 0, (size_t)(b.stripes * c->depth) * STRIPE * STRIPE * sizeof *b.dq);
+	int64_t step = c->window > 0 ? WINDOW_KEYS : KEYS;
+	for (int64_t key = 0; key < h.length; key += step) {
+		int64_t keys = least(step, h.length - key), key_blocks = gemm_blocks(keys);
+		int64_t first = seen_first(c, key) / STRIPE, end = gemm_blocks(seen_end(c, &h, key + keys));
 		pack(c, c->gemm->left_from_rows, c->qkv, &h, 1, key, keys, b.k, c->depth * c->block, c->block);
 		pack(c, c->gemm->left_from_rows, c->qkv, &h, 2, key, keys, b.v, c->depth * c->block, c->block);
 		pack(c, c->gemm->left_from_columns, c->qkv, &h, 1, key, keys, b.k_depth, c->block, KEY_BLOCKS * c->block);
-		for (int64_t stripe = 0; stripe < b.stripes; stripe += BACKWARD_STRIPES) {
-			int64_t stripes = least(BACKWARD_STRIPES, b.stripes - stripe);
+		for (int64_t stripe = first; stripe < end; stripe += BACKWARD_STRIPES) {
+			int64_t stripes = least(BACKWARD_STRIPES, end - stripe);
 			for (int64_t i = 0; i < stripes; i++)
-				backward_stripe(c, &h, &b, stripe + i, key, keys);
-			multiply_queries(c, &b, b.probabilities, b.dy, key_blocks, stripe, stripes, b.dv);
-			multiply_queries(c, &b, b.dscores, b.q, key_blocks, stripe, stripes, b.dk);
+				backward_stripe(c, &h, &b, stripe + i, i, key, keys);
+			multiply_queries(c, &b, b.probabilities, b.dy, key_blocks, stripe, stripes, stripe == first, b.dv);
+			multiply_queries(c, &b, b.dscores, b.q, key_blocks, stripe, stripes, stripe == first, b.dk);
 		}
 		store_keys(c, &h, b.dk, key, keys, 1, c->scale, sums);
 		store_keys(c, &h, b.dv, key, keys, 2, c->dropout_scale, sums);
@@ -512,8 +553,8 @@ size_t cpu_attention_workspace_bytes(const struct shape_limits *limits, int thre
 	return forward > backward ? forward : backward;
 }
 
-static struct call call_start(struct replica *r, const struct batch *batch, int32_t heads, const struct dropout *dropout,
-			      struct tensor qkv)
+static struct call call_start(struct replica *r, const struct batch *batch, int32_t heads, int32_t window,
+			      const struct dropout *dropout, struct tensor qkv)
 {
 	struct call c = {.gemm = cpu_gemm_kernels(qkv.dtype),
 			 .kernels = attention_kernels(qkv.dtype),
@@ -521,6 +562,7 @@ static struct call call_start(struct replica *r, const struct batch *batch, int3
 			 .qkv = qkv,
 			 .hidden = qkv.columns / 3,
 			 .heads = heads,
+			 .window = window,
 			 .workspace = r->workspace};
 	c.size = c.hidden / heads;
 	c.depth = gemm_blocks(c.size);
@@ -535,7 +577,7 @@ static struct call call_start(struct replica *r, const struct batch *batch, int3
 
 void cpu_attention_fwd(struct replica *r, const struct attention_fwd *a)
 {
-	struct call c = call_start(r, a->batch, a->heads, &a->dropout, a->qkv);
+	struct call c = call_start(r, a->batch, a->heads, a->window, &a->dropout, a->qkv);
 	struct forward f;
 	c.y = a->y;
 	c.lse = a->lse;
@@ -549,7 +591,7 @@ void cpu_attention_fwd(struct replica *r, const struct attention_fwd *a)
 
 void cpu_attention_bwd(struct replica *r, const struct attention_bwd *a)
 {
-	struct call c = call_start(r, a->batch, a->heads, &a->dropout, a->qkv);
+	struct call c = call_start(r, a->batch, a->heads, a->window, &a->dropout, a->qkv);
 	struct backward b;
 	c.y = a->y;
 	c.lse = a->lse;
@@ -567,4 +609,37 @@ void cpu_attention_bwd(struct replica *r, const struct attention_bwd *a)
 	pool_run(r->backend->pool, a->batch->sequence_count * tasks_of_sequence(&c), backward_task, &c);
 	if (a->bias)
 		pool_run(r->backend->pool, (3 * c.hidden + BIAS_COLUMNS - 1) / BIAS_COLUMNS, bias_task, &c);
+}
+
+struct rotary_call {
+	struct replica *r;
+	const struct rotary *a;
+	float frequencies[ROTARY_LIMIT / 2];
+};
+
+static void rotary_slice(void *context, int64_t slice, int worker)
+{
+	const struct rotary_call *call = context;
+	const struct rotary *a = call->a;
+	const struct cpu_scratch *scratch = cpu_scratch(call->r);
+	int64_t row = slice * ROTARY_ROWS;
+	cpu_state(call->r)->kernels->rotary(&(struct rotary_rows){
+		.rows = least(ROTARY_ROWS, a->qkv.rows - row),
+		.stride = a->qkv.columns,
+		.heads = 2 * a->heads, /* of queries, then of keys */
+		.size = a->qkv.columns / 3 / a->heads,
+		.dtype = a->qkv.dtype,
+		.back = a->back,
+		.positions = a->batch->positions + row,
+		.frequencies = call->frequencies,
+		.row = scratch->rows + worker * scratch->row_floats,
+		.qkv = tensor_at(&a->qkv, row, 0),
+	});
+}
+
+void cpu_rotary(struct replica *r, const struct rotary *a)
+{
+	struct rotary_call call = {.r = r, .a = a};
+	rotary_frequencies(a->base, (int32_t)(a->qkv.columns / 3 / a->heads), call.frequencies);
+	pool_run(r->backend->pool, (a->qkv.rows + ROTARY_ROWS - 1) / ROTARY_ROWS, rotary_slice, &call);
 }

@@ -10,6 +10,7 @@ size_t cpu_attention_workspace_bytes(const struct shape_limits *limits, int thre
 
 /* Both use replica->workspace from its beginning and the back end's pool; they must not be called from within a pool task. The
  * bits are the same for any number of threads. Heads and sequences may have any size. */
+void cpu_rotary(struct replica *r, const struct rotary *a);
 void cpu_attention_fwd(struct replica *r, const struct attention_fwd *a);
 void cpu_attention_bwd(struct replica *r, const struct attention_bwd *a);
 

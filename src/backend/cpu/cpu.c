@@ -94,7 +94,7 @@ static size_t scratch_lay_out(struct backend *be, const struct shape_limits *l, 
 		.blocks_bytes = own ? (int64_t)GEMM_ROWS_BYTES : 0,
 		.row_floats = 2 * round_up(hidden, 16),
 		.part_floats = widest,
-		.bits_bytes = DROPOUT_BYTES(round_up(hidden, 512)),
+		.bits_bytes = DROPOUT_BYTES(round_up(larger(hidden, l->intermediate), 512)),
 	};
 	struct arena arena = {.base = base, .capacity = SIZE_MAX / 4};
 	s->tiles = arena_take(&arena, (size_t)(threads * s->tile_floats) * sizeof(float));
@@ -214,9 +214,12 @@ static const struct operations operations = {
 	.embed_bwd = cpu_embed_bwd,
 	.linear_fwd = cpu_linear_fwd,
 	.linear_gelu_fwd = cpu_linear_gelu_fwd,
+	.gated_fwd = cpu_gated_fwd,
+	.gated_bwd = cpu_gated_bwd,
 	.linear_norm_fwd = cpu_linear_norm_fwd,
 	.norm_bwd = cpu_norm_bwd,
 	.linear_bwd = cpu_linear_bwd,
+	.rotary = cpu_rotary,
 	.attention_fwd = cpu_attention_fwd,
 	.attention_bwd = cpu_attention_bwd,
 	.gather_fwd = cpu_gather_fwd,

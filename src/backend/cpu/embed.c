@@ -22,10 +22,10 @@ static void embed_slice(void *context, int64_t slice, int worker)
 		.positions = a->batch->positions + row,
 		.types = a->batch->types + row,
 		.word = a->word->master.data,
-		.position = a->position->master.data,
-		.type = a->type->master.data,
+		.position = cpu_vector(a->position),
+		.type = cpu_vector(a->type),
 		.gamma = a->gamma->master.data,
-		.beta = a->beta->master.data,
+		.beta = cpu_vector(a->beta),
 		.epsilon = (float)a->epsilon,
 		.dropout = cpu_dropout(call->r, &a->dropout, a->batch, row, worker),
 		.row = scratch->rows + worker * scratch->row_floats,
@@ -151,10 +151,13 @@ void cpu_embed_bwd(struct replica *r, const struct embed_bwd *a)
 	BUG_IF(2 * width > scratch->part_floats || slices > scratch->slices);
 	pool_run(pool, slices, embed_bwd_slice, &call);
 	cpu_add_parts(r, scratch->parts, slices, 2 * width, width, a->gamma->gradient.data, a->overwrite);
-	cpu_add_parts(r, scratch->parts + width, slices, 2 * width, width, a->beta->gradient.data, a->overwrite);
+	if (a->beta)
+		cpu_add_parts(r, scratch->parts + width, slices, 2 * width, width, a->beta->gradient.data, a->overwrite);
 	if (a->overwrite_word)
 		cpu_zero(r, a->word->gradient.data, (size_t)(a->word->master.rows * width) * sizeof(float));
 	pool_run(pool, slices, word_part, &call);
-	pool_run(pool, a->position->master.rows, position_row, &call);
-	pool_run(pool, (width + TYPE_COLUMNS - 1) / TYPE_COLUMNS, type_columns, &call);
+	if (a->position)
+		pool_run(pool, a->position->master.rows, position_row, &call);
+	if (a->type)
+		pool_run(pool, (width + TYPE_COLUMNS - 1) / TYPE_COLUMNS, type_columns, &call);
 }

@@ -36,7 +36,8 @@ static const struct inference_scratch *scratch_of(const struct replica *r)
 	return &cpu_scratch(r)->inference;
 }
 
-static const float *vector_of(const struct weight *weight)
+/* A vector, or a table in the type of activations. */
+static const void *vector_of(const struct weight *weight)
 {
 	return weight ? packed(weight)->rows : NULL;
 }
@@ -235,6 +236,13 @@ static void inference_linear_gelu_fwd(struct replica *r, const struct linear_gel
 	linear_run(r, &call, a->w, a->b, &a->x);
 }
 
+static void inference_gated_fwd(struct replica *r, const struct gated_fwd *a)
+{
+	cpu_gated_fwd(r, a);
+	if (a->y.twin)
+		quantise_all(r, &a->y, a->y.twin);
+}
+
 /* ---- norms ---- */
 
 struct norm_call {
@@ -260,6 +268,9 @@ static void norm_rows(const struct norm_call *call, const float *sums, int64_t r
 		.beta = vector_of(a->beta),
 		.epsilon = (float)a->epsilon,
 		.row = scratch->rows + worker * scratch->row_floats,
+		.sum = tensor_at(&a->sum, row, 0),
+		.mean = a->sum.data ? (float *)a->mean.data + row : NULL,
+		.rstd = a->sum.data ? (float *)a->rstd.data + row : NULL,
 		.y = tensor_at(&a->y, row, 0),
 	};
 	if (sums) {
@@ -309,7 +320,7 @@ static void inference_linear_norm_fwd(struct replica *r, const struct linear_nor
 	struct norm_call call = {.r = r, .a = a, .columns = round_up(a->y.columns, inference_kernels()->panel)};
 	struct pool *pool = r->backend->pool;
 	int64_t rows = a->y.rows, step = pass_rows(r, rows);
-	BUG_IF(a->sum.data != NULL || a->dropout.p > 0);
+	BUG_IF(a->dropout.p > 0);
 	if (rows == 0)
 		return;
 	if (a->w) {
@@ -351,9 +362,11 @@ static void embed_task(void *context, int64_t index, int worker)
 		.positions = a->batch->positions + row,
 		.types = a->batch->types + row,
 		.word = packed(a->word)->rows,
-		.position = (const char *)packed(a->position)->rows +
-			    (size_t)(a->position->first_row * a->y.columns) * dtype_bytes(call->r->backend->dtype),
-		.type = packed(a->type)->rows,
+		.position = a->position
+				    ? (const char *)packed(a->position)->rows + (size_t)(a->position->first_row * a->y.columns) *
+											dtype_bytes(call->r->backend->dtype)
+				    : NULL,
+		.type = vector_of(a->type),
 		.gamma = vector_of(a->gamma),
 		.beta = vector_of(a->beta),
 		.epsilon = (float)a->epsilon,
@@ -380,6 +393,12 @@ struct attention_call {
 	int64_t heads, groups; /* heads per task; groups per sequence */
 };
 
+/* The kernel knows no window: it takes what fits into one. */
+static bool is_short(const struct attention_fwd *a, int64_t length)
+{
+	return length <= ATTENTION_LENGTH && (a->window == 0 || length <= a->window + 1);
+}
+
 static void attention_task(void *context, int64_t index, int worker)
 {
 	const struct attention_call *call = context;
@@ -388,7 +407,7 @@ static void attention_task(void *context, int64_t index, int worker)
 		end = least(head + call->heads, a->heads);
 	int64_t first = a->batch->starts[sequence], length = a->batch->starts[sequence + 1] - first;
 	int64_t hidden = a->y.columns, size = hidden / a->heads;
-	if (length > ATTENTION_LENGTH)
+	if (!is_short(a, length))
 		return;
 	for (; head < end; head++) {
 		const uint16_t *qkv = tensor_at(&a->qkv, first, head * size);
@@ -421,9 +440,9 @@ static bool has_kernel(const struct attention_fwd *a)
 static void inference_attention_fwd(struct replica *r, const struct attention_fwd *a)
 {
 	struct attention_call call = {.r = r, .a = a, .heads = a->heads, .groups = 1};
-	bool is_short = a->batch->longest <= ATTENTION_LENGTH;
+	bool all_short = is_short(a, a->batch->longest);
 	BUG_IF(a->dropout.p > 0);
-	if (!has_kernel(a) || !is_short)
+	if (!has_kernel(a) || !all_short)
 		cpu_attention_fwd(r, a);
 	if (has_kernel(a)) {
 		while (call.heads > 1 &&
@@ -433,7 +452,7 @@ static void inference_attention_fwd(struct replica *r, const struct attention_fw
 		}
 		pool_run(r->backend->pool, a->batch->sequence_count * call.groups, attention_task, &call);
 	}
-	if (a->y.twin && !(has_kernel(a) && is_short && call.groups == 1))
+	if (a->y.twin && !(has_kernel(a) && all_short && call.groups == 1))
 		quantise_all(r, &a->y, a->y.twin);
 }
 
@@ -462,6 +481,7 @@ void inference_use(struct operations *operations, struct backend_functions *func
 	operations->embed_fwd = inference_embed_fwd;
 	operations->linear_fwd = inference_linear_fwd;
 	operations->linear_gelu_fwd = inference_linear_gelu_fwd;
+	operations->gated_fwd = inference_gated_fwd;
 	operations->linear_norm_fwd = inference_linear_norm_fwd;
 	operations->attention_fwd = inference_attention_fwd;
 	operations->vocab_xent = inference_vocab_xent;

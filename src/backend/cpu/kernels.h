@@ -45,15 +45,36 @@ struct dropout_rows {
 };
 #define DROPOUT_BYTES(columns) (((columns) + 127) / 128 * 16)
 
+/* y = dropout(gelu(a) g) with pre = (a, g); or, with dpre, its backward from dy. */
+struct gated_rows {
+	int64_t rows, columns;
+	enum dtype dtype;
+	enum activation activation;
+	struct dropout_rows dropout;
+	const void *pre, *dy; /* (rows, 2 columns) (rows, columns) */
+	void *y, *dpre;
+};
+
+/* The rotation of ops.h, in place, of so many heads of `size` columns at the beginning of each row. */
+struct rotary_rows {
+	int64_t rows, stride, heads, size;
+	enum dtype dtype;
+	bool back;
+	const int32_t *positions; /* from the first row on */
+	const float *frequencies; /* (size / 2) */
+	float *row;               /* scratch (2, size / 2 rounded up to 16) */
+	void *qkv;
+};
+
 /* sum = residual + dropout(x + bias), y = LN(sum). */
 struct norm_rows {
 	int64_t rows, columns;
 	enum dtype dtype;
-	struct tiles product; /* x from a product, or else: */
-	const void *x;        /* rows of activations */
-	const float *bias;    /* optional */
-	const void *residual; /* optional */
-	const float *gamma, *beta;
+	struct tiles product;      /* x from a product, or else: */
+	const void *x;             /* rows of activations */
+	const float *bias;         /* optional */
+	const void *residual;      /* optional */
+	const float *gamma, *beta; /* beta optional */
 	float epsilon;
 	struct dropout_rows dropout;
 	float *row; /* scratch (columns rounded up to 16) */
@@ -69,7 +90,7 @@ struct embed_rows {
 	enum dtype dtype;  /* of sum and y */
 	enum dtype tables; /* of word, position, type */
 	const int32_t *ids, *positions, *types;
-	const void *word, *position, *type;
+	const void *word, *position, *type; /* position, type optional */
 	const float *gamma, *beta;
 	float epsilon;
 	struct dropout_rows dropout;
@@ -83,9 +104,9 @@ struct embed_rows {
 struct norm_bwd_rows {
 	int64_t rows, columns;
 	enum dtype dtype;
-	bool dropout_first;         /* the mask applies to dy (embeddings), not to dx */
-	enum activation activation; /* applied to `pre` */
-	const void *dy, *sum, *pre; /* pre optional */
+	bool dropout_first;               /* the mask applies to dy (embeddings), not to dx */
+	enum activation activation;       /* applied to `pre` */
+	const void *dy, *sum, *pre, *add; /* pre, add optional */
 	const float *mean, *rstd, *gamma;
 	struct dropout_rows dropout;
 	float *row;                    /* scratch (2, columns rounded up to 16) */
@@ -151,6 +172,8 @@ struct cpu_kernels {
 	void (*linear_fwd)(const struct linear_rows *a); /* activation NONE or TANH */
 	void (*gelu_fwd)(const struct linear_rows *a);
 	void (*linear_bwd)(const struct linear_rows *a);
+	void (*gated)(const struct gated_rows *a);
+	void (*rotary)(const struct rotary_rows *a);
 	void (*tanh_bwd)(void *dy, const void *y, int64_t count, enum dtype dtype); /* dy *= 1 - y^2 */
 	void (*norm_fwd)(const struct norm_rows *a);
 	void (*embed_fwd)(const struct embed_rows *a);

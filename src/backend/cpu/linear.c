@@ -130,11 +130,6 @@ static void linear_run(struct linear_call *call)
 	pool_run(pool, blocks * ((p->n + call->task_columns - 1) / call->task_columns), own_task, call);
 }
 
-static const float *bias_of(const struct weight *b)
-{
-	return b ? b->master.data : NULL;
-}
-
 void cpu_linear_fwd(struct replica *r, const struct linear_fwd *a)
 {
 	struct linear_call call = {
@@ -145,7 +140,7 @@ void cpu_linear_fwd(struct replica *r, const struct linear_fwd *a)
 			 .dtype = a->y.dtype,
 			 .activation = a->activation,
 			 .past = tensor_is_large(&a->y),
-			 .bias = bias_of(a->b),
+			 .bias = cpu_vector(a->b),
 			 .y = a->y.data},
 		.finish = cpu_state(r)->kernels->linear_fwd,
 	};
@@ -162,12 +157,57 @@ void cpu_linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a)
 			 .dtype = a->y.dtype,
 			 .activation = a->activation,
 			 .past = tensor_is_large(&a->y),
-			 .bias = bias_of(a->b),
+			 .bias = cpu_vector(a->b),
 			 .pre = a->pre.data,
 			 .y = a->y.data},
 		.finish = cpu_state(r)->kernels->gelu_fwd,
 	};
 	linear_run(&call);
+}
+
+struct gated_call {
+	struct replica *r;
+	struct gated_rows rows; /* pointers to row 0 */
+	const struct batch *batch;
+	const struct dropout *dropout;
+	int64_t count;
+};
+
+static void gated_slice(void *context, int64_t slice, int worker)
+{
+	const struct gated_call *call = context;
+	struct gated_rows rows = call->rows;
+	int64_t row = slice * ROW_MULTIPLE, offset = row * rows.columns * (int64_t)dtype_bytes(rows.dtype);
+	rows.rows = slice_rows(call->count, slice);
+	rows.dropout = cpu_dropout(call->r, call->dropout, call->batch, row, worker);
+	rows.pre = (const char *)rows.pre + 2 * offset;
+	if (rows.dpre) {
+		rows.dy = (const char *)rows.dy + offset;
+		rows.dpre = (char *)rows.dpre + 2 * offset;
+	} else {
+		rows.y = (char *)rows.y + offset;
+	}
+	cpu_state(call->r)->kernels->gated(&rows);
+}
+
+void cpu_gated_fwd(struct replica *r, const struct gated_fwd *a)
+{
+	struct gated_call call = {.r = r, .batch = a->batch, .dropout = &a->dropout, .count = a->y.rows};
+	call.rows = (struct gated_rows){
+		.columns = a->y.columns, .dtype = a->y.dtype, .activation = a->activation, .pre = a->pre.data, .y = a->y.data};
+	pool_run(r->backend->pool, slice_count(a->y.rows), gated_slice, &call);
+}
+
+void cpu_gated_bwd(struct replica *r, const struct gated_bwd *a)
+{
+	struct gated_call call = {.r = r, .batch = a->batch, .dropout = &a->dropout, .count = a->dy.rows};
+	call.rows = (struct gated_rows){.columns = a->dy.columns,
+					.dtype = a->dy.dtype,
+					.activation = a->activation,
+					.pre = a->pre.data,
+					.dy = a->dy.data,
+					.dpre = a->dpre.data};
+	pool_run(r->backend->pool, slice_count(a->dy.rows), gated_slice, &call);
 }
 
 struct tanh_call {

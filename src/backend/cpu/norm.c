@@ -22,7 +22,7 @@ static void norm_slice(const struct norm_call *call, int64_t slice, struct tiles
 		.dtype = a->y.dtype,
 		.residual = tensor_at(&a->residual, row, 0),
 		.gamma = a->gamma->master.data,
-		.beta = a->beta->master.data,
+		.beta = cpu_vector(a->beta),
 		.epsilon = (float)a->epsilon,
 		.dropout = cpu_dropout(call->r, &a->dropout, a->batch, row, worker),
 		.row = scratch->rows + worker * scratch->row_floats,
@@ -36,7 +36,7 @@ static void norm_slice(const struct norm_call *call, int64_t slice, struct tiles
 	}
 	if (a->w) {
 		rows.product = product;
-		rows.bias = a->b->master.data;
+		rows.bias = cpu_vector(a->b);
 	} else {
 		rows.x = tensor_at(&a->x, row, 0);
 	}
@@ -129,6 +129,7 @@ static void norm_bwd_slice(void *context, int64_t slice, int worker)
 		.dy = tensor_at(&a->dy, row, 0),
 		.sum = tensor_at(&a->sum, row, 0),
 		.pre = tensor_at(&a->pre, row, 0),
+		.add = tensor_at(&a->add, row, 0),
 		.mean = (const float *)a->mean.data + row,
 		.rstd = (const float *)a->rstd.data + row,
 		.gamma = a->gamma->master.data,

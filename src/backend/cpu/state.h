@@ -118,6 +118,12 @@ static inline void *tensor_at(const struct tensor *t, int64_t row, int64_t colum
 	return t->data ? (char *)t->data + (row * t->columns + column) * (int64_t)dtype_bytes(t->dtype) : NULL;
 }
 
+/* A vector that may be absent. */
+static inline const float *cpu_vector(const struct weight *weight)
+{
+	return weight ? weight->master.data : NULL;
+}
+
 /* Dropout for a slice's rows, with the worker's scratch. */
 struct dropout_rows cpu_dropout(const struct replica *r, const struct dropout *dropout, const struct batch *batch,
 				int64_t first_row, int worker);
@@ -133,6 +139,8 @@ void cpu_embed_fwd(struct replica *r, const struct embed_fwd *a);
 void cpu_embed_bwd(struct replica *r, const struct embed_bwd *a);
 void cpu_linear_fwd(struct replica *r, const struct linear_fwd *a);
 void cpu_linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a);
+void cpu_gated_fwd(struct replica *r, const struct gated_fwd *a);
+void cpu_gated_bwd(struct replica *r, const struct gated_bwd *a);
 void cpu_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a);
 void cpu_norm_bwd(struct replica *r, const struct norm_bwd *a);
 void cpu_linear_bwd(struct replica *r, const struct linear_bwd *a);

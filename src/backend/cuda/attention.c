@@ -2,12 +2,12 @@
  *
  *   forward    the matrix kernel for bf16 and f16 with heads of 32, 64 or 128 columns, else the general one
  *   backward   if a block can hold the gradients of all queries of a head: one block for each head of each sequence; for
- *   longer sequences two kernels, the second of which recomputes scores; else the general ones
+ *   longer sequences, and for windows, two kernels, the second of which recomputes scores; else the general ones
  *
- * On Hopper, kernels with wgmma replace the matrix kernels for heads of 64 columns, except those for longer sequences, unless
- * BERTC_ATTENTION=mma.
- * The choice depends only on type, head size, longest sequence and the GPU's shared memory. With dropout, the matrix kernels'
- * forward saves its mask in lse's twin for backward. Bias gradients are column sums of each sequence, added in sequence order. */
+ * On Hopper, kernels with wgmma replace the matrix kernels for heads of 64 columns, except those for longer sequences and
+ * windows, unless BERTC_ATTENTION=mma. The choice depends only on type, head size, longest sequence and the GPU's shared memory.
+ * With dropout, the matrix kernels' forward saves its mask in lse's twin for backward. Bias gradients are column sums of each
+ * sequence, added in sequence order. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +28,10 @@ enum status cuda_attention_open(struct cuda_state *state)
 }
 
 static struct kernel_attention arguments(const struct replica *r, const struct batch *batch, const struct dropout *dropout,
-					 int32_t heads, const struct tensor *qkv, const struct tensor *lse)
+					 int32_t heads, int32_t window, const struct tensor *qkv, const struct tensor *lse)
 {
 	int32_t hidden = (int32_t)(qkv->columns / 3);
+	bool windowed = window > 0 && window < batch->longest - 1;
 	return (struct kernel_attention){
 		.starts = batch->starts,
 		.order = batch->length_order,
@@ -39,6 +40,8 @@ static struct kernel_attention arguments(const struct replica *r, const struct b
 		.heads = heads,
 		.hidden = hidden,
 		.longest = batch->longest,
+		.window = windowed ? window : INT32_MAX / 2,
+		.windowed = windowed,
 		.tokens = lse->columns,
 		.scale = (float)(1 / sqrt((double)hidden / heads)),
 		.threshold = dropout_threshold(dropout->p),
@@ -64,14 +67,14 @@ size_t cuda_kept_bytes(struct backend *be, int64_t heads, int64_t head_size, int
 
 void cuda_attention_fwd(struct replica *r, const struct attention_fwd *a)
 {
-	struct kernel_attention k = arguments(r, a->batch, &a->dropout, a->heads, &a->qkv, &a->lse);
+	struct kernel_attention k = arguments(r, a->batch, &a->dropout, a->heads, a->window, &a->qkv, &a->lse);
 	k.y = a->y.data;
 	k.largest = cuda_largest(&a->y);
 	enum dtype dtype = a->qkv.dtype;
 	int32_t head_size = k.hidden / k.heads;
 	if (has_matrix_kernels(cuda_state(r), dtype, head_size)) {
 		k.kept = k.threshold > 0 ? a->lse.twin : NULL;
-		bool wgmma = cuda_state(r)->wgmma && head_size == 64;
+		bool wgmma = cuda_state(r)->wgmma && head_size == 64 && !k.windowed;
 		cuda_run(r, (wgmma ? kernel_attention_fwd_wgmma : kernel_attention_fwd)(cuda_stream(r), dtype, &k),
 			 "attention_fwd");
 	} else {
@@ -82,7 +85,7 @@ void cuda_attention_fwd(struct replica *r, const struct attention_fwd *a)
 
 void cuda_attention_bwd(struct replica *r, const struct attention_bwd *a)
 {
-	struct kernel_attention k = arguments(r, a->batch, &a->dropout, a->heads, &a->qkv, &a->lse);
+	struct kernel_attention k = arguments(r, a->batch, &a->dropout, a->heads, a->window, &a->qkv, &a->lse);
 	k.y = a->y.data;
 	k.dy = a->dy.data;
 	k.dqkv = a->dqkv.data;
@@ -95,7 +98,7 @@ void cuda_attention_bwd(struct replica *r, const struct attention_bwd *a)
 	k.kept = a->lse.twin;
 	BUG_IF(matrix && k.threshold > 0 && !k.kept);
 	k.largest = cuda_largest(&a->dqkv);
-	if (matrix && kernel_attention_bwd_shared(head_size, k.longest) <= limit) {
+	if (matrix && !k.windowed && kernel_attention_bwd_shared(head_size, k.longest) <= limit) {
 		bool wgmma = cuda_state(r)->wgmma && head_size == 64;
 		cuda_run(r, (wgmma ? kernel_attention_bwd_wgmma : kernel_attention_bwd)(stream, dtype, &k), "attention_bwd");
 		summed = true;
@@ -110,6 +113,23 @@ void cuda_attention_bwd(struct replica *r, const struct attention_bwd *a)
 	if (!summed)
 		cuda_run(r, kernel_attention_sums(stream, dtype, &k), "attention_bwd");
 	cuda_add_parts(r, k.sums, k.sequences, 3 * (int64_t)k.hidden, a->bias->gradient.data, a->overwrite, "attention_bwd");
+}
+
+void cuda_rotary(struct replica *r, const struct rotary *a)
+{
+	struct kernel_rotary rotary = {
+		.dtype = a->qkv.dtype,
+		.back = a->back,
+		.rows = a->qkv.rows,
+		.stride = a->qkv.columns,
+		.heads = 2 * a->heads, /* of queries, then of keys */
+		.size = (int)(a->qkv.columns / 3 / a->heads),
+		.positions = a->batch->positions,
+		.qkv = a->qkv.data,
+	};
+	rotary_frequencies(a->base, rotary.size, rotary.frequencies);
+	cuda_run(r, kernel_rotary(cuda_stream(r), &rotary), "rotary");
+	cuda_largest_pass(r, "rotary", &a->qkv);
 }
 
 enum status cuda_attention_check(const struct cuda_state *state, const struct shape_limits *limits)

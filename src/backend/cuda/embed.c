@@ -12,10 +12,10 @@ void cuda_embed_fwd(struct replica *r, const struct embed_fwd *a)
 		.types = batch->types,
 		.positions = batch->positions,
 		.word = a->word->master.data,
-		.position = a->position->master.data,
-		.type = a->type->master.data,
+		.position = cuda_vector(a->position),
+		.type = cuda_vector(a->type),
 		.gamma = a->gamma->master.data,
-		.beta = a->beta->master.data,
+		.beta = cuda_vector(a->beta),
 		.epsilon = (float)a->epsilon,
 		.dropout = cuda_dropout(r, &a->dropout, batch),
 		.sum = a->sum.data,
@@ -114,6 +114,8 @@ void cuda_embed_bwd(struct replica *r, const struct embed_bwd *a)
 				   .dresidual = a->dy.data,
 			   });
 	word_gradient(r, a);
-	position_gradient(r, a);
-	type_gradient(r, a);
+	if (a->position)
+		position_gradient(r, a);
+	if (a->type)
+		type_gradient(r, a);
 }

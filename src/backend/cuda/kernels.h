@@ -62,12 +62,12 @@ struct kernel_dropout {
 
 /* pooling.cu: one vector per sequence, the mean of its rows or (`first`) its first row; and the gradient of all rows. */
 struct kernel_pooling {
-	enum dtype dtype; /* of rows */
-	bool first;
+	enum dtype dtype, vectors_dtype; /* vectors_dtype: F32, or dtype */
+	bool first, scaled;              /* scaled: the loss scale has been applied to vectors */
 	int sequences, columns;
 	const int32_t *starts;
-	void *rows;     /* (T,H) */
-	float *vectors; /* (B,H) */
+	void *rows;    /* (T,H) */
+	void *vectors; /* (B,H) */
 	const struct scalars *scalars;
 };
 cudaError_t kernel_pooling_fwd(cudaStream_t stream, const struct kernel_pooling *a);
@@ -85,7 +85,7 @@ struct kernel_norm_fwd {
 	enum dtype dtype;
 	int64_t rows, columns; /* columns at most NORM_WIDTH_LIMIT */
 	const void *x, *residual;
-	const float *bias, *gamma, *beta;
+	const float *bias, *gamma, *beta; /* beta may be NULL */
 	float epsilon;
 	struct kernel_dropout dropout;
 	void *sum, *y;
@@ -94,13 +94,13 @@ struct kernel_norm_fwd {
 };
 cudaError_t kernel_norm_fwd(cudaStream_t stream, const struct kernel_norm_fwd *a);
 
-/* Backward of the norm: dresidual = dLN(dy); dx = dresidual after dropout, times gelu'(pre). With drops_dy, dropout applies to
- * dy instead. dx NULL: not wanted. Column sums over each part of the rows (for the gradients of gamma and beta and, with
- * sums_bias, of the last output) are stored side by side: parts (row_parts(rows), 3 columns). dresidual may be dy. */
+/* Backward of the norm: dresidual = dLN(dy) [+ add]; dx = dresidual after dropout, times gelu'(pre). With drops_dy, dropout
+ * applies to dy instead. dx NULL: not wanted. Column sums over each part of the rows (for the gradients of gamma and beta and,
+ * with sums_bias, of the last output) are stored side by side: parts (row_parts(rows), 3 columns). dresidual may be dy. */
 struct kernel_norm_bwd {
 	enum dtype dtype;
 	int64_t rows, columns;
-	const void *dy, *sum, *pre;
+	const void *dy, *sum, *pre, *add; /* add may be NULL or dresidual */
 	const float *mean, *rstd, *gamma;
 	enum activation pre_activation;
 	struct kernel_dropout dropout;
@@ -118,7 +118,7 @@ struct kernel_embed_fwd {
 	enum dtype dtype;
 	int64_t tokens, columns; /* columns at most NORM_WIDTH_LIMIT */
 	const int32_t *ids, *types, *positions;
-	const float *word, *position, *type, *gamma, *beta;
+	const float *word, *position, *type, *gamma, *beta; /* position, type, beta may be NULL */
 	float epsilon;
 	struct kernel_dropout dropout;
 	void *sum, *y;
@@ -400,6 +400,30 @@ struct kernel_product {
 };
 cudaError_t kernel_product(cudaStream_t stream, const struct kernel_product *a);
 
+/* elementwise.cu: y = dropout(gelu(a) g) with pre = (a, g); or, with dpre, its backward from dy. */
+struct kernel_gated {
+	enum dtype dtype;
+	enum activation activation;
+	int64_t rows;
+	int columns;
+	struct kernel_dropout dropout;
+	const void *pre, *dy; /* (rows, 2 columns) (rows, columns) */
+	void *y, *dpre;
+};
+cudaError_t kernel_gated(cudaStream_t stream, const struct kernel_gated *a);
+
+/* elementwise.cu: the rotation of ops.h, in place, of the heads at the beginning of each row. */
+struct kernel_rotary {
+	enum dtype dtype;
+	bool back;
+	int64_t rows, stride;
+	int heads, size;
+	const int32_t *positions;
+	float frequencies[ROTARY_LIMIT / 2];
+	void *qkv;
+};
+cudaError_t kernel_rotary(cudaStream_t stream, const struct kernel_rotary *a);
+
 /* elementwise.cu: y = tanh(y); dy *= 1 - y^2; y = gelu(x), where y may be x. */
 cudaError_t kernel_tanh(cudaStream_t stream, enum dtype dtype, int64_t elements, void *y);
 cudaError_t kernel_tanh_backward(cudaStream_t stream, enum dtype dtype, int64_t elements, const void *y, void *dy);
@@ -438,7 +462,9 @@ struct kernel_attention {
 	const int32_t *order;    /* [sequences] order in which sequences are processed, or NULL: by number */
 	const uint32_t *samples; /* [sequences] */
 	int32_t sequences, heads, hidden;
-	int32_t longest;    /* no sequence is longer */
+	int32_t longest; /* no sequence is longer */
+	int32_t window;  /* tokens that a token sees to each side; without a window, more than there are */
+	bool windowed;
 	int64_t tokens;     /* columns of lse */
 	float scale;        /* of scores */
 	uint32_t threshold; /* of dropout; 0: none */
@@ -469,7 +495,7 @@ size_t kernel_attention_bwd_shared(int32_t head_size, int32_t longest);
 cudaError_t kernel_attention_bwd(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);
 /* attention_bwd_wgmma.cu: the same for heads of 64 columns, on GPUs of compute capability 9.0 only. */
 cudaError_t kernel_attention_bwd_wgmma(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);
-/* attention_bwd_long.cu: for sequences too long for that; leaves `sums` to kernel_attention_sums. */
+/* attention_bwd_long.cu: for sequences too long for that, and windows; leaves `sums` to kernel_attention_sums. */
 size_t kernel_attention_bwd_long_shared(int32_t head_size, int32_t longest);
 cudaError_t kernel_attention_bwd_long(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);
 /* attention_any.cu: without matrix instructions, for any type and heads of up to 256 columns; leaves `sums` to

@@ -13,6 +13,33 @@ void cuda_linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a)
 	cuda_product_gelu(r, "linear_gelu_fwd", a->activation, &a->x, a->w, a->b, a->pre.data, &a->y);
 }
 
+void cuda_gated_fwd(struct replica *r, const struct gated_fwd *a)
+{
+	struct kernel_gated gated = {.dtype = a->y.dtype,
+				     .activation = a->activation,
+				     .rows = a->y.rows,
+				     .columns = (int)a->y.columns,
+				     .dropout = cuda_dropout(r, &a->dropout, a->batch),
+				     .pre = a->pre.data,
+				     .y = a->y.data};
+	cuda_run(r, kernel_gated(cuda_stream(r), &gated), "gated_fwd");
+	cuda_largest_pass(r, "gated_fwd", &a->y);
+}
+
+void cuda_gated_bwd(struct replica *r, const struct gated_bwd *a)
+{
+	struct kernel_gated gated = {.dtype = a->dy.dtype,
+				     .activation = a->activation,
+				     .rows = a->dy.rows,
+				     .columns = (int)a->dy.columns,
+				     .dropout = cuda_dropout(r, &a->dropout, a->batch),
+				     .pre = a->pre.data,
+				     .dy = a->dy.data,
+				     .dpre = a->dpre.data};
+	cuda_run(r, kernel_gated(cuda_stream(r), &gated), "gated_bwd");
+	cuda_largest_pass(r, "gated_bwd", &a->dpre);
+}
+
 void cuda_add_parts(const struct replica *r, const float *parts, int64_t count, int64_t columns, float *out, bool overwrite,
 		    const char *operation)
 {

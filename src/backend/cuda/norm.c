@@ -14,9 +14,9 @@ void cuda_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
 		.columns = a->y.columns,
 		.x = a->w ? a->y.data : a->x.data,
 		.residual = a->residual.data,
-		.bias = a->w ? a->b->master.data : NULL,
+		.bias = cuda_vector(a->b),
 		.gamma = a->gamma->master.data,
-		.beta = a->beta->master.data,
+		.beta = cuda_vector(a->beta),
 		.epsilon = (float)a->epsilon,
 		.dropout = cuda_dropout(r, &a->dropout, a->batch),
 		.sum = a->sum.data,
@@ -28,7 +28,7 @@ void cuda_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
 		norm.fp8 = cuda_fp8_output(r, &a->y, DTYPE_E4M3);
 		norm.fp8.factor = sqrtf((float)a->y.columns);
 		norm.fp8.a = &cuda_fp8_sizes(a->gamma)->largest;
-		norm.fp8.add = &cuda_fp8_sizes(a->beta)->norm;
+		norm.fp8.add = a->beta ? &cuda_fp8_sizes(a->beta)->norm : NULL;
 	}
 	cuda_run(r, kernel_norm_fwd(cuda_stream(r), &norm), "linear_norm_fwd");
 }
@@ -47,7 +47,7 @@ void cuda_norm_backward(const struct replica *r, const char *operation, const st
 		.part_count = row_parts(a->rows),
 		.stride = stride,
 		.columns = a->columns,
-		.out = {gamma->gradient.data, beta->gradient.data, bias ? bias->gradient.data : NULL},
+		.out = {gamma->gradient.data, beta ? beta->gradient.data : NULL, bias ? bias->gradient.data : NULL},
 		.overwrite = overwrite,
 	};
 	cuda_run(r, kernel_add_parts(cuda_stream(r), &sums), operation);
@@ -64,6 +64,7 @@ void cuda_norm_bwd(struct replica *r, const struct norm_bwd *a)
 				   .dy = a->dy.data,
 				   .sum = a->sum.data,
 				   .pre = a->pre.data,
+				   .add = a->add.data,
 				   .mean = a->mean.data,
 				   .rstd = a->rstd.data,
 				   .gamma = a->gamma->master.data,

@@ -178,6 +178,12 @@ void cuda_norm_backward(const struct replica *r, const char *operation, const st
 void cuda_linear_fwd(struct replica *r, const struct linear_fwd *a);
 void cuda_linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a);
 void cuda_linear_bwd(struct replica *r, const struct linear_bwd *a);
+/* A vector or table that may be absent. */
+static inline const float *cuda_vector(const struct weight *weight)
+{
+	return weight ? weight->master.data : NULL;
+}
+
 void cuda_embed_fwd(struct replica *r, const struct embed_fwd *a);
 void cuda_embed_bwd(struct replica *r, const struct embed_bwd *a);
 void cuda_norm_bwd(struct replica *r, const struct norm_bwd *a);
@@ -196,11 +202,14 @@ void cuda_sumsq_finite(struct replica *r, const struct sumsq_finite *a);
 void cuda_adamw(struct replica *r, const struct adamw *a);
 void cuda_lamb_norms(struct replica *r, const struct lamb_norms *a);
 void cuda_lamb_apply(struct replica *r, const struct lamb_apply *a);
+void cuda_gated_fwd(struct replica *r, const struct gated_fwd *a);
+void cuda_gated_bwd(struct replica *r, const struct gated_bwd *a);
 void cuda_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a);
 /* Whether there are kernels for heads of this size on this GPU. */
 /* Reads BERTC_ATTENTION (docs/developers/cuda.md). */
 MUST_USE enum status cuda_attention_open(struct cuda_state *state);
 MUST_USE enum status cuda_attention_check(const struct cuda_state *state, const struct shape_limits *limits);
+void cuda_rotary(struct replica *r, const struct rotary *a);
 void cuda_attention_fwd(struct replica *r, const struct attention_fwd *a);
 void cuda_attention_bwd(struct replica *r, const struct attention_bwd *a);
 void cuda_gather_fwd(struct replica *r, const struct gather_fwd *a);

@@ -4,21 +4,62 @@
 #include <math.h>
 #include <string.h>
 
+struct rotation {
+	const struct rotary *a;
+	float frequencies[ROTARY_LIMIT / 2];
+};
+
+static void rotary_row(void *context, int64_t t, int worker)
+{
+	(void)worker;
+	const struct ref_call *call = context;
+	const struct rotation *rotation = call->arguments;
+	const struct rotary *a = rotation->a;
+	int64_t hidden = a->qkv.columns / 3, half = hidden / a->heads / 2;
+	for (int64_t i = 0; i < half; i++) {
+		float angle = (float)a->batch->positions[t] * rotation->frequencies[i];
+		double cosine = cos((double)angle), sine = a->back ? -sin((double)angle) : sin((double)angle);
+		for (double *x = ref_row(&a->qkv, t) + i, *end = x + 2 * hidden; x < end; x += 2 * half) {
+			double low = x[0], high = x[half];
+			x[0] = low * cosine - high * sine;
+			x[half] = high * cosine + low * sine;
+		}
+	}
+}
+
+void ref_rotary(struct replica *r, const struct rotary *a)
+{
+	struct rotation rotation = {.a = a};
+	rotary_frequencies(a->base, (int32_t)(a->qkv.columns / 3 / a->heads), rotation.frequencies);
+	ref_run(r, a->qkv.rows, rotary_row, &rotation);
+}
+
 /* One head of one sequence, and where its rows are. */
 struct head {
 	int64_t first, length; /* tokens */
 	int64_t head, width;   /* head number, and its columns */
-	int64_t sequence;
+	int64_t sequence, window;
 	double scale;
 };
 
-static struct head head_of(const struct batch *batch, int64_t index, int32_t heads, int64_t hidden)
+static struct head head_of(const struct batch *batch, int64_t index, int32_t heads, int32_t window, int64_t hidden)
 {
-	struct head h = {.sequence = index / heads, .head = index % heads, .width = hidden / heads};
+	struct head h = {.sequence = index / heads, .head = index % heads, .width = hidden / heads, .window = window};
 	h.first = batch->starts[h.sequence];
 	h.length = batch->starts[h.sequence + 1] - h.first;
 	h.scale = 1 / sqrt((double)h.width);
 	return h;
+}
+
+/* The keys that a query sees: first and end. */
+static int64_t first_key(const struct head *h, int64_t query)
+{
+	return h->window > 0 && query > h->window ? query - h->window : 0;
+}
+
+static int64_t end_key(const struct head *h, int64_t query)
+{
+	return h->window > 0 && h->length - query > h->window ? query + h->window + 1 : h->length;
 }
 
 /* Row of query (part 0), key (1) or value (2) of a token of the sequence, within qkv or dqkv. */
@@ -54,18 +95,19 @@ static void attention_head(void *context, int64_t index, int worker)
 {
 	const struct ref_call *call = context;
 	const struct attention_fwd *a = call->arguments;
-	struct head h = head_of(a->batch, index, a->heads, a->y.columns);
+	struct head h = head_of(a->batch, index, a->heads, a->window, a->y.columns);
 	double *p = ref_scratch(call->replica, worker, h.length);
 	for (int64_t query = 0; query < h.length; query++) {
+		int64_t first = first_key(&h, query), end = end_key(&h, query);
 		double largest = -INFINITY, sum = 0;
-		for (int64_t key = 0; key < h.length; key++) {
+		for (int64_t key = first; key < end; key++) {
 			p[key] = h.scale * ref_dot(part(&a->qkv, &h, query, 0), part(&a->qkv, &h, key, 1), h.width);
 			largest = fmax(largest, p[key]);
 		}
-		for (int64_t key = 0; key < h.length; key++)
+		for (int64_t key = first; key < end; key++)
 			sum += exp(p[key] - largest);
 		double lse = largest + log(sum);
-		for (int64_t key = 0; key < h.length; key++)
+		for (int64_t key = first; key < end; key++)
 			p[key] = exp(p[key] - lse);
 		if (a->lse.data != NULL)
 			ref_row(&a->lse, h.head)[h.first + query] = lse;
@@ -73,7 +115,7 @@ static void attention_head(void *context, int64_t index, int worker)
 		dropout_keys(call->replica, &a->dropout, a->batch, &h, query, p);
 		double *y = output(&a->y, &h, query);
 		memset(y, 0, (size_t)h.width * sizeof *y);
-		for (int64_t key = 0; key < h.length; key++)
+		for (int64_t key = first; key < end; key++)
 			for (int64_t j = 0; j < h.width; j++)
 				y[j] += p[key] * part(&a->qkv, &h, key, 2)[j];
 	}
@@ -91,23 +133,24 @@ static void attention_bwd_head(void *context, int64_t index, int worker)
 {
 	const struct ref_call *call = context;
 	const struct attention_bwd *a = call->arguments;
-	struct head h = head_of(a->batch, index, a->heads, a->dy.columns);
+	struct head h = head_of(a->batch, index, a->heads, a->window, a->dy.columns);
 	double *p = ref_scratch(call->replica, worker, 2 * h.length), *factor = p + h.length;
 	for (int64_t token = 0; token < h.length; token++)
 		for (int number = 0; number < 3; number++)
 			memset(part(&a->dqkv, &h, token, number), 0, (size_t)h.width * sizeof(double));
 
 	for (int64_t query = 0; query < h.length; query++) {
+		int64_t first = first_key(&h, query), end = end_key(&h, query);
 		const double *q = part(&a->qkv, &h, query, 0), *dy = output(&a->dy, &h, query);
 		double *dq = part(&a->dqkv, &h, query, 0), lse = ref_row(&a->lse, h.head)[h.first + query], total = 0;
-		for (int64_t key = 0; key < h.length; key++) {
+		for (int64_t key = first; key < end; key++) {
 			p[key] = exp(h.scale * ref_dot(q, part(&a->qkv, &h, key, 1), h.width) - lse);
 			factor[key] = 1;
 		}
 		dropout_keys(call->replica, &a->dropout, a->batch, &h, query, factor);
-		for (int64_t key = 0; key < h.length; key++)
+		for (int64_t key = first; key < end; key++)
 			total += p[key] * factor[key] * ref_dot(dy, part(&a->qkv, &h, key, 2), h.width);
-		for (int64_t key = 0; key < h.length; key++) {
+		for (int64_t key = first; key < end; key++) {
 			const double *k = part(&a->qkv, &h, key, 1), *v = part(&a->qkv, &h, key, 2);
 			double *dk = part(&a->dqkv, &h, key, 1), *dv = part(&a->dqkv, &h, key, 2);
 			double dp = factor[key] * ref_dot(dy, v, h.width);

@@ -11,15 +11,15 @@ static void embed_row(void *context, int64_t t, int worker)
 	int64_t width = a->y.columns;
 	const struct batch *batch = a->batch;
 	BUG_IF(batch->ids[t] < 0 || batch->ids[t] >= a->word->master.rows);
-	BUG_IF(batch->positions[t] < 0 || batch->positions[t] >= a->position->master.rows);
-	BUG_IF(batch->types[t] < 0 || batch->types[t] >= a->type->master.rows);
+	BUG_IF(a->position && (batch->positions[t] < 0 || batch->positions[t] >= a->position->master.rows));
+	BUG_IF(a->type && (batch->types[t] < 0 || batch->types[t] >= a->type->master.rows));
 	const double *word = ref_row(&a->word->master, batch->ids[t]);
-	const double *position = ref_row(&a->position->master, batch->positions[t]);
-	const double *type = ref_row(&a->type->master, batch->types[t]);
+	const double *position = a->position ? ref_row(&a->position->master, batch->positions[t]) : NULL;
+	const double *type = a->type ? ref_row(&a->type->master, batch->types[t]) : NULL;
 	double *sum = ref_row(&a->sum, t), *y = ref_row(&a->y, t);
 	for (int64_t j = 0; j < width; j++)
-		sum[j] = word[j] + position[j] + type[j];
-	ref_norm_row(sum, a->epsilon, a->gamma->master.data, a->beta->master.data, (double *)a->mean.data + t,
+		sum[j] = word[j] + (position ? position[j] : 0) + (type ? type[j] : 0);
+	ref_norm_row(sum, a->epsilon, a->gamma->master.data, ref_vector(a->beta), (double *)a->mean.data + t,
 		     (double *)a->rstd.data + t, y, width);
 	ref_dropout_row(call->replica, &a->dropout, batch, t, y, width);
 }
@@ -44,7 +44,7 @@ static void norm_row(void *context, int64_t t, int worker)
 	const struct embed_bwd *a = call->arguments;
 	double *dy = ref_row(&a->dy, t);
 	ref_norm_row_backward(dy, ref_row(&a->sum, t), ((double *)a->mean.data)[t], ((double *)a->rstd.data)[t],
-			      a->gamma->master.data, dy, a->dy.columns);
+			      a->gamma->master.data, NULL, dy, a->dy.columns);
 }
 
 /* One column of a table's gradient: acc table[rows[t]] over the tokens in order. */
@@ -63,8 +63,10 @@ static void tables_column(void *context, int64_t column, int worker)
 	const struct ref_call *call = context;
 	const struct embed_bwd *a = call->arguments;
 	table_column(&a->word->gradient, a->batch->ids, &a->dy, column, a->overwrite_word);
-	table_column(&a->position->gradient, a->batch->positions, &a->dy, column, a->overwrite);
-	table_column(&a->type->gradient, a->batch->types, &a->dy, column, a->overwrite);
+	if (a->position)
+		table_column(&a->position->gradient, a->batch->positions, &a->dy, column, a->overwrite);
+	if (a->type)
+		table_column(&a->type->gradient, a->batch->types, &a->dy, column, a->overwrite);
 }
 
 void ref_embed_bwd(struct replica *r, const struct embed_bwd *a)

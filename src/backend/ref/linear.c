@@ -73,6 +73,46 @@ void ref_linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a)
 	ref_run(r, a->x.rows, linear_gelu_row, &own);
 }
 
+/* dropout(gelu(a) g) of a row, whose a and g are the halves of pre. */
+static void gated_row(void *context, int64_t i, int worker)
+{
+	(void)worker;
+	const struct ref_call *call = context;
+	const struct gated_fwd *a = call->arguments;
+	const double *pre = ref_row(&a->pre, i), *gate = pre + a->y.columns;
+	double *y = ref_row(&a->y, i);
+	for (int64_t j = 0; j < a->y.columns; j++)
+		y[j] = ref_gelu(a->activation, pre[j]) * gate[j];
+	ref_dropout_row(call->replica, &a->dropout, a->batch, i, y, a->y.columns);
+}
+
+void ref_gated_fwd(struct replica *r, const struct gated_fwd *a)
+{
+	ref_run(r, a->y.rows, gated_row, a);
+}
+
+static void gated_bwd_row(void *context, int64_t i, int worker)
+{
+	(void)worker;
+	const struct ref_call *call = context;
+	const struct gated_bwd *a = call->arguments;
+	int64_t width = a->dy.columns;
+	const double *pre = ref_row(&a->pre, i), *gate = pre + width;
+	double *dpre = ref_row(&a->dpre, i), *dgate = dpre + width;
+	memcpy(dpre, ref_row(&a->dy, i), (size_t)width * sizeof *dpre);
+	ref_dropout_row(call->replica, &a->dropout, a->batch, i, dpre, width);
+	for (int64_t j = 0; j < width; j++) {
+		double dy = dpre[j];
+		dgate[j] = dy * ref_gelu(a->activation, pre[j]);
+		dpre[j] = dy * gate[j] * ref_gelu_derivative(a->activation, pre[j]);
+	}
+}
+
+void ref_gated_bwd(struct replica *r, const struct gated_bwd *a)
+{
+	ref_run(r, a->dy.rows, gated_bwd_row, a);
+}
+
 static void tanh_row(void *context, int64_t i, int worker)
 {
 	(void)worker;

@@ -16,13 +16,13 @@ void ref_norm_row(const double *sum, double epsilon, const double *gamma, const 
 	variance /= (double)columns;
 	double rstd = 1 / sqrt(variance + epsilon);
 	for (int64_t j = 0; j < columns; j++)
-		y[j] = gamma[j] * (sum[j] - mean) * rstd + beta[j];
+		y[j] = gamma[j] * (sum[j] - mean) * rstd + (beta ? beta[j] : 0);
 	*out_mean = mean;
 	*out_rstd = rstd;
 }
 
-void ref_norm_row_backward(const double *dy, const double *sum, double mean, double rstd, const double *gamma, double *dx,
-			   int64_t columns)
+void ref_norm_row_backward(const double *dy, const double *sum, double mean, double rstd, const double *gamma, const double *add,
+			   double *dx, int64_t columns)
 {
 	double mean_g = 0, mean_gn = 0;
 	for (int64_t j = 0; j < columns; j++) {
@@ -33,7 +33,7 @@ void ref_norm_row_backward(const double *dy, const double *sum, double mean, dou
 	mean_g /= (double)columns;
 	mean_gn /= (double)columns;
 	for (int64_t j = 0; j < columns; j++)
-		dx[j] = rstd * (dy[j] * gamma[j] - mean_g - (sum[j] - mean) * rstd * mean_gn);
+		dx[j] = rstd * (dy[j] * gamma[j] - mean_g - (sum[j] - mean) * rstd * mean_gn) + (add ? add[j] : 0);
 }
 
 struct norm_weights {
@@ -54,9 +54,10 @@ static void norm_weights_task(void *context, int64_t column, int worker)
 		gamma += dy * (ref_row(a->sum, i)[column] - mean) * rstd;
 		beta += dy;
 	}
-	double *dgamma = a->gamma->gradient.data, *dbeta = a->beta->gradient.data;
+	double *dgamma = a->gamma->gradient.data, *dbeta = a->beta ? a->beta->gradient.data : NULL;
 	dgamma[column] = (a->overwrite ? 0 : dgamma[column]) + gamma;
-	dbeta[column] = (a->overwrite ? 0 : dbeta[column]) + beta;
+	if (dbeta)
+		dbeta[column] = (a->overwrite ? 0 : dbeta[column]) + beta;
 }
 
 void ref_norm_weights_backward(struct replica *r, const struct tensor *dy, const struct tensor *sum, const struct tensor *mean,
@@ -76,12 +77,14 @@ static void linear_norm_row(void *context, int64_t i, int worker)
 	double *y = ref_row(&a->y, i);
 	double *sum = a->sum.data != NULL ? ref_row(&a->sum, i) : y; /* y holds the sum when nothing is saved */
 	for (int64_t j = 0; j < width; j++)
-		sum[j] = a->w == NULL ? x[j] : ref_dot(x, ref_row(&a->w->master, j), a->x.columns) + ref_row(&a->b->master, 0)[j];
+		sum[j] = a->w == NULL ? x[j]
+				      : ref_dot(x, ref_row(&a->w->master, j), a->x.columns) +
+						(a->b ? ref_row(&a->b->master, 0)[j] : 0);
 	ref_dropout_row(call->replica, &a->dropout, a->batch, i, sum, width);
 	for (int64_t j = 0; a->residual.data != NULL && j < width; j++)
 		sum[j] += ref_row(&a->residual, i)[j];
 	double mean, rstd;
-	ref_norm_row(sum, a->epsilon, a->gamma->master.data, a->beta->master.data, &mean, &rstd, y, width);
+	ref_norm_row(sum, a->epsilon, a->gamma->master.data, ref_vector(a->beta), &mean, &rstd, y, width);
 	if (a->sum.data != NULL) {
 		((double *)a->mean.data)[i] = mean;
 		((double *)a->rstd.data)[i] = rstd;
@@ -108,7 +111,7 @@ static void norm_bwd_row(void *context, int64_t i, int worker)
 	int64_t width = a->dy.columns;
 	double *dresidual = ref_row(&a->dresidual, i);
 	ref_norm_row_backward(ref_row(&a->dy, i), ref_row(&a->sum, i), ((double *)a->mean.data)[i], ((double *)a->rstd.data)[i],
-			      a->gamma->master.data, dresidual, width);
+			      a->gamma->master.data, a->add.data ? ref_row(&a->add, i) : NULL, dresidual, width);
 	if (a->dx.data == NULL || a->dx.data == a->dresidual.data)
 		return;
 	double *dx = ref_row(&a->dx, i);

@@ -55,9 +55,15 @@ void ref_dropout_row(const struct replica *r, const struct dropout *dropout, con
 
 /* dx of layer normalization for one row: with n = (sum - mean) rstd and g = dy gamma,
  *   dx = rstd (g - mean(g) - n mean(g n)). dx may be dy. */
-void ref_norm_row_backward(const double *dy, const double *sum, double mean, double rstd, const double *gamma, double *dx,
-			   int64_t columns);
+void ref_norm_row_backward(const double *dy, const double *sum, double mean, double rstd, const double *gamma, const double *add,
+			   double *dx, int64_t columns);
 /* mean, rstd = 1 / sqrt(biased variance + epsilon) of a row, and y = gamma n + beta; y may be sum. */
+/* A vector that may be absent. */
+static inline const double *ref_vector(const struct weight *weight)
+{
+	return weight ? weight->master.data : NULL;
+}
+
 void ref_norm_row(const double *sum, double epsilon, const double *gamma, const double *beta, double *out_mean, double *out_rstd,
 		  double *y, int64_t columns);
 /* acc gamma (sum over rows of dy n) and beta (sum over rows of dy). */
@@ -76,9 +82,12 @@ void ref_embed_fwd(struct replica *r, const struct embed_fwd *a);
 void ref_embed_bwd(struct replica *r, const struct embed_bwd *a);
 void ref_linear_fwd(struct replica *r, const struct linear_fwd *a);
 void ref_linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a);
+void ref_gated_fwd(struct replica *r, const struct gated_fwd *a);
+void ref_gated_bwd(struct replica *r, const struct gated_bwd *a);
 void ref_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a);
 void ref_norm_bwd(struct replica *r, const struct norm_bwd *a);
 void ref_linear_bwd(struct replica *r, const struct linear_bwd *a);
+void ref_rotary(struct replica *r, const struct rotary *a);
 void ref_attention_fwd(struct replica *r, const struct attention_fwd *a);
 void ref_attention_bwd(struct replica *r, const struct attention_bwd *a);
 void ref_gather_fwd(struct replica *r, const struct gather_fwd *a);

@@ -1,4 +1,5 @@
 /* The operations after a linear's product, on one tile of it. */
+#include "backend/cpu/kernels/dropout.h"
 #include "backend/cpu/kernels/table.h"
 
 /* A tile's rows are short pieces of long rows, too short for hardware prefetchers to detect: inputs are prefetched explicitly
@@ -140,6 +141,44 @@ void KERNEL(linear_bwd)(const struct linear_rows *a)
 			backward_rows(a, true, false, DTYPE_F32);
 	}
 	store_past_end();
+}
+
+/* One row, whose a and g are the halves of pre; with dpre, backward. */
+INLINE void gated_row(const struct gated_rows *a, int64_t i, const struct gelu *g, const struct gelu *derivative,
+		      enum dtype dtype)
+{
+	int64_t columns = a->columns;
+	const void *pre = row_of(a->pre, i, 2 * columns, dtype);
+	void *y = a->y ? out_row(a->y, i, columns, dtype) : NULL,
+	     *dpre = a->dpre ? out_row(a->dpre, i, 2 * columns, dtype) : NULL;
+	row_bits(&a->dropout, i, columns);
+	for (int64_t c = 0; c < columns; c += LANES) {
+		int64_t left = columns - c;
+		vector x = load(pre, c, left, dtype), gate = load(pre, columns + c, left, dtype), active = gelu(g, x);
+		if (!dpre) {
+			store(y, c, left, drop(&a->dropout, active * gate, c), dtype);
+			continue;
+		}
+		vector dy = drop(&a->dropout, load(row_of(a->dy, i, columns, dtype), c, left, dtype), c);
+		store(dpre, c, left, dy * gate * gelu_derivative(derivative, x), dtype);
+		store(dpre, columns + c, left, dy * active, dtype);
+	}
+}
+
+INLINE void gated_rows(const struct gated_rows *a, enum dtype dtype)
+{
+	bool tanh_form = a->activation == ACTIVATION_GELU_TANH;
+	const struct gelu g = gelu_start(tanh_form, false, dtype), derivative = gelu_start(tanh_form, true, dtype);
+	for (int64_t i = 0; i < a->rows; i++)
+		gated_row(a, i, &g, &derivative, dtype);
+}
+
+void KERNEL(gated)(const struct gated_rows *a)
+{
+	if (a->dtype == DTYPE_BF16)
+		gated_rows(a, DTYPE_BF16);
+	else
+		gated_rows(a, DTYPE_F32);
 }
 
 INLINE void tanh_row(void *dy, const void *y, int64_t count, enum dtype dtype)

@@ -5,17 +5,6 @@
 /* Rows to prefetch ahead explicitly; saves a fifth of the time. */
 #define FETCH_ROWS 2
 
-INLINE void row_bits(const struct dropout_rows *d, int64_t row, int64_t columns)
-{
-	if (d->threshold)
-		dropout_bits(d->seed, (uint32_t)d->positions[row], d->site, d->samples[row], d->threshold, columns, d->bits);
-}
-
-INLINE vector drop(const struct dropout_rows *d, vector x, int64_t column)
-{
-	return d->threshold ? keep_bits(x * vector_set(d->scale), d->bits, column) : x;
-}
-
 /* Mean and rstd of a row of floats whose sum is known. Two passes: the sum of squared deviations, because the difference of
  * squares would cancel. */
 INLINE void statistics(const float *row, int64_t columns, float total, float epsilon, float *mean, float *rstd)
@@ -33,11 +22,11 @@ INLINE void statistics(const float *row, int64_t columns, float total, float eps
 	*rstd = 1 / __builtin_sqrtf(sum / (float)columns + epsilon);
 }
 
-/* y = gamma (row - mean) rstd + beta */
+/* y = gamma (row - mean) rstd [+ beta] */
 INLINE vector normalise(const float *row, float mean, float rstd, const float *gamma, const float *beta, int64_t c, int64_t left)
 {
 	vector n = (load_floats(row, c, left) - vector_set(mean)) * vector_set(rstd);
-	return vector_fma(n, load_floats(gamma, c, left), load_floats(beta, c, left));
+	return vector_fma(n, load_floats(gamma, c, left), beta ? load_floats(beta, c, left) : vector_set(0));
 }
 
 /* The rounded sum at column c of a row, which is also stored in a->row. */
@@ -129,14 +118,18 @@ INLINE void embed_rows(const struct embed_rows *a, enum dtype dtype, enum dtype 
 {
 	int64_t columns = a->columns;
 	for (int64_t i = 0; i < a->rows; i++) {
-		const void *word = row_of(a->word, a->ids[i], columns, tables),
-			   *type = row_of(a->type, a->types[i], columns, tables);
-		const void *position = row_of(a->position, a->positions[i], columns, tables);
+		const void *word = row_of(a->word, a->ids[i], columns, tables);
+		const void *type = a->type ? row_of(a->type, a->types[i], columns, tables) : NULL;
+		const void *position = a->position ? row_of(a->position, a->positions[i], columns, tables) : NULL;
 		void *sum = a->sum ? out_row(a->sum, i, columns, dtype) : NULL, *y = out_row(a->y, i, columns, dtype);
 		vector total = vector_set(0);
 		for (int64_t c = 0; c < columns; c += LANES) {
 			int64_t left = columns - c;
-			vector v = load(word, c, left, tables) + load(type, c, left, tables) + load(position, c, left, tables);
+			vector v = load(word, c, left, tables);
+			if (type)
+				v += load(type, c, left, tables);
+			if (position)
+				v += load(position, c, left, tables);
 			v = rounded(v, dtype);
 			if (sum)
 				store(sum, c, left, v, dtype);
@@ -172,7 +165,7 @@ INLINE void add_floats(float *sums, int64_t c, int64_t left, vector v)
 	store_floats(sums, c, left, load_floats(sums, c, left) + v);
 }
 
-/* With n = (sum - mean) rstd and g = dy gamma: dresidual = rstd (g - mean(g) - n mean(g n)); a row's g and n are kept in
+/* With n = (sum - mean) rstd and g = dy gamma: dresidual = rstd (g - mean(g) - n mean(g n)) [+ add]; a row's g and n are kept in
  * a->row between the two passes. */
 INLINE void backward_rows(const struct norm_bwd_rows *a, bool has_pre, enum dtype dtype)
 {
@@ -187,6 +180,7 @@ INLINE void backward_rows(const struct norm_bwd_rows *a, bool has_pre, enum dtyp
 	for (int64_t i = 0; i < a->rows; i++) {
 		const void *dy = row_of(a->dy, i, columns, dtype), *sum = row_of(a->sum, i, columns, dtype);
 		const void *pre = has_pre ? row_of(a->pre, i, columns, dtype) : NULL;
+		const void *add = a->add ? row_of(a->add, i, columns, dtype) : NULL;
 		const vector mean = vector_set(a->mean[i]), rstd = vector_set(a->rstd[i]);
 		vector total_g = vector_set(0), total_gn = vector_set(0);
 		if (mask_dx || a->dropout_first)
@@ -217,6 +211,8 @@ INLINE void backward_rows(const struct norm_bwd_rows *a, bool has_pre, enum dtyp
 				int64_t at = c + j * LANES, left = columns - at;
 				d[j] = load_floats(g_row, at, left) - vector_fma(load_floats(n_row, at, left), mean_gn, mean_g);
 				d[j] *= rstd;
+				if (add)
+					d[j] += load(add, at, left, dtype);
 				if (!two)
 					store(dresidual, at, left, d[j], dtype);
 			}

@@ -11,6 +11,8 @@ void KERNEL(linear_fwd)(const struct linear_rows *a);
 void KERNEL(gelu_fwd)(const struct linear_rows *a);
 void KERNEL(linear_bwd)(const struct linear_rows *a);
 void KERNEL(tanh_bwd)(void *dy, const void *y, int64_t count, enum dtype dtype);
+void KERNEL(gated)(const struct gated_rows *a);
+void KERNEL(rotary)(const struct rotary_rows *a);
 void KERNEL(norm_fwd)(const struct norm_rows *a);
 void KERNEL(embed_fwd)(const struct embed_rows *a);
 void KERNEL(norm_bwd)(const struct norm_bwd_rows *a);

@@ -90,6 +90,9 @@ template <typename E> DEVICE void multiply(float (&left)[4], float (&right)[4], 
 	mma16<E>(right, a, b + 2);
 }
 
+/* Where a maximum of scores starts: a query of which no key has been seen yet has probabilities of 0, not NaN. */
+constexpr float LEAST = -1e30f;
+
 template <int D> struct head_size {
 	static constexpr int value = D;
 };

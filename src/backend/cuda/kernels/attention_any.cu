@@ -89,6 +89,16 @@ DEVICE any_place find_place(const struct kernel_attention &a)
 		3 * (int64_t)a.hidden};
 }
 
+/* The tiles of the other side that a block's rows see: first row and end. */
+DEVICE int seen_first(const struct kernel_attention &a, const any_place &at)
+{
+	return max(at.first - a.window, 0) / OTHERS * OTHERS;
+}
+DEVICE int seen_end(const struct kernel_attention &a, const any_place &at)
+{
+	return min(at.h.length, at.first + ROWS + a.window);
+}
+
 /* Whether dropout keeps the lane's key for the warp's query i: bit i, for 32 keys. Sixteen lanes generate the bits of 8 keys
  * each. */
 DEVICE uint32_t stay_with_keys(const attention_dropout &d, int query, int key)
@@ -119,10 +129,10 @@ template <typename T, int PARTS> __global__ void __launch_bounds__(THREADS) atte
 	float y[OWN][PARTS] = {}, largest[OWN], sum[OWN], factors[OWN];
 #pragma unroll
 	for (int i = 0; i < OWN; i++) {
-		largest[i] = -INFINITY;
+		largest[i] = LEAST;
 		sum[i] = 0;
 	}
-	for (int key = 0; key < h.length; key += OTHERS) {
+	for (int key = seen_first(a, at); key < seen_end(a, at); key += OTHERS) {
 		__syncthreads();
 		rows::load(k, OTHERS, from + a.hidden + key * at.stride, at.stride, h.length - key, at.size);
 		rows::load(v, OTHERS, from + 2 * a.hidden + key * at.stride, at.stride, h.length - key, at.size);
@@ -132,7 +142,8 @@ template <typename T, int PARTS> __global__ void __launch_bounds__(THREADS) atte
 		uint32_t stays = stay_with_keys(dropout, query, key);
 #pragma unroll
 		for (int i = 0; i < OWN; i++) {
-			s[i] = key + lane_index() < h.length ? s[i] * a.scale : -INFINITY;
+			bool seen = key + lane_index() < h.length && abs(key + lane_index() - query - i) <= a.window;
+			s[i] = seen ? s[i] * a.scale : -INFINITY;
 			float most = fmaxf(largest[i], warp_max(s[i])), correction = expf(largest[i] - most);
 			s[i] = expf(s[i] - most);
 			largest[i] = most;
@@ -188,7 +199,7 @@ template <typename T, int PARTS> __global__ void __launch_bounds__(THREADS) atte
 	attention_dropout dropout = find_dropout(a, h);
 	int warp = (int)threadIdx.x / WARP, key = at.first + OWN * warp;
 	float dk[OWN][PARTS] = {}, dv[OWN][PARTS] = {};
-	for (int query = 0; query < h.length; query += OTHERS) {
+	for (int query = seen_first(a, at); query < seen_end(a, at); query += OTHERS) {
 		__syncthreads();
 		rows::load(q, OTHERS, from + query * at.stride, at.stride, h.length - query, at.size);
 		rows::load(dy, OTHERS, dy_from + query * (int64_t)a.hidden, a.hidden, h.length - query, at.size);
@@ -207,7 +218,8 @@ template <typename T, int PARTS> __global__ void __launch_bounds__(THREADS) atte
 		uint32_t stays = dropout.threshold ? dropout_bits(dropout, query + lane_index(), key) >> (key & 7) : ~0u;
 #pragma unroll
 		for (int i = 0; i < OWN; i++) {
-			float p = key + i < h.length ? expf(s[i] * a.scale - lse[lane_index()]) : 0.f;
+			bool seen = key + i < h.length && abs(key + i - query - lane_index()) <= a.window;
+			float p = seen ? expf(s[i] * a.scale - lse[lane_index()]) : 0.f;
 			s[i] = stays >> i & 1 ? p : 0.f;
 			dp[i] = p * ((stays >> i & 1 ? dp[i] * a.dropout_scale : 0.f) - delta[lane_index()]);
 		}
@@ -248,7 +260,7 @@ __global__ void __launch_bounds__(THREADS) attention_any_queries_kernel(struct k
 		find_statistics<T>(a, at, query + i, &lse[i], &delta[i]);
 		factors[i] = a.scale;
 	}
-	for (int key = 0; key < h.length; key += OTHERS) {
+	for (int key = seen_first(a, at); key < seen_end(a, at); key += OTHERS) {
 		__syncthreads();
 		rows::load(k, OTHERS, from + a.hidden + key * at.stride, at.stride, h.length - key, at.size);
 		rows::load(v, OTHERS, from + 2 * a.hidden + key * at.stride, at.stride, h.length - key, at.size);
@@ -259,7 +271,8 @@ __global__ void __launch_bounds__(THREADS) attention_any_queries_kernel(struct k
 		uint32_t stays = stay_with_keys(dropout, query, key);
 #pragma unroll
 		for (int i = 0; i < OWN; i++) {
-			float p = key + lane_index() < h.length ? expf(s[i] * a.scale - lse[i]) : 0.f;
+			bool seen = key + lane_index() < h.length && abs(key + lane_index() - query - i) <= a.window;
+			float p = seen ? expf(s[i] * a.scale - lse[i]) : 0.f;
 			s[i] = p * ((stays >> i & 1 ? dp[i] * a.dropout_scale : 0.f) - delta[i]);
 		}
 		rows::add(dq, s, k, passed + warp * WARP);

@@ -83,7 +83,7 @@ template <int WARPS> struct kept_source {
 
 /* A warp's 16 keys, and the gradients that queries add to. PART queries are processed at a time, and share what a warp loads
  * of k and v. */
-template <typename E, int D, int PART> struct warp_keys {
+template <typename E, int D, int PART, bool WINDOW = false> struct warp_keys {
 	static constexpr int TILES = D / 8, STEPS = D / 16, PARTS = PART / 8;
 	float dk[TILES][4] = {}, dv[TILES][4] = {};
 	lane_places<D> rows = row_places<D>(0, 0), columns = column_places<D>(0, 0);
@@ -136,6 +136,14 @@ template <typename E, int D, int PART> struct warp_keys {
 #pragma unroll
 				for (int e = 0; e < 4; e++)
 					s[n][e] = at.key + g + e / 2 * 8 < at.length ? s[n][e] : -INFINITY;
+		}
+		if (WINDOW) {
+			int ahead = at.key + g - at.query - row;
+#pragma unroll
+			for (int n = 0; n < PARTS; n++)
+#pragma unroll
+				for (int e = 0; e < 4; e++)
+					s[n][e] = abs(ahead + e / 2 * 8 - 8 * n - e % 2) <= a.window ? s[n][e] : -INFINITY;
 		}
 #pragma unroll
 		for (int n = 0; n < PARTS; n++) {

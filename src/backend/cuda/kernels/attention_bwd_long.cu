@@ -6,7 +6,8 @@ namespace
 {
 enum { WARPS = 4, THREADS = 32 * WARPS, ROWS = 16 * WARPS /* keys or queries per block */ };
 
-template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) attention_keys_kernel(struct kernel_attention a)
+template <typename E, int D, bool WINDOW>
+__global__ void __launch_bounds__(THREADS, 1) attention_keys_kernel(struct kernel_attention a)
 {
 	using layout = backward_layout<D, WARPS, false>;
 	char *shared = reinterpret_cast<char *>(shared_start());
@@ -26,20 +27,22 @@ template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) atten
 
 	k.template load<ROWS>(shared + layout::k, first, h.length);
 	v.template load<ROWS>(shared + layout::v, first, h.length);
-	q.template load<QUERIES>(shared + layout::q, 0, h.length);
-	dy.template load<QUERIES>(shared + layout::dy, 0, h.length);
-	kept.load(shared + layout::kept, 0, first, h.length);
+	int first_tile = WINDOW ? max(first - a.window, 0) / QUERIES : 0, start = first_tile * QUERIES,
+	    end = WINDOW ? min(h.length, first + ROWS + a.window) : h.length;
+	q.template load<QUERIES>(shared + layout::q + first_tile % 2 * layout::query_bytes, start, h.length);
+	dy.template load<QUERIES>(shared + layout::dy + first_tile % 2 * layout::query_bytes, start, h.length);
+	kept.load(shared + layout::kept + first_tile % 2 * layout::kept_bytes, start, first, h.length);
 	copy_commit();
-	int tiles = (h.length + QUERIES - 1) / QUERIES, key = first + 16 * warp, own = warp * 16 * tile_row<D>::bytes;
-	load_statistics<E, D, THREADS>(a, h, lse, delta, 0, tiles * QUERIES);
+	int tiles = (end + QUERIES - 1) / QUERIES, key = first + 16 * warp, own = warp * 16 * tile_row<D>::bytes;
+	load_statistics<E, D, THREADS>(a, h, lse + start, delta + start, start, tiles * QUERIES - start);
 
-	warp_keys<E, D, (D > 64 ? 16 : 32)> mine;
-	for (int i = 0; i < tiles; i++) {
+	warp_keys<E, D, (D > 64 ? 16 : 32), WINDOW> mine;
+	for (int i = first_tile; i < tiles; i++) {
 		int query = i * QUERIES, next = query + QUERIES, now = settled(i % 2 * layout::query_bytes),
 		    then = now ^ layout::query_bytes;
 		copy_wait<0>();
 		__syncthreads();
-		if (next < h.length) {
+		if (next < end) {
 			q.template load<QUERIES>(shared + layout::q + then, next, h.length);
 			dy.template load<QUERIES>(shared + layout::dy + then, next, h.length);
 			kept.load(shared + layout::kept + (i + 1) % 2 * layout::kept_bytes, next, first, h.length);
@@ -60,25 +63,28 @@ template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) atten
 }
 
 /* ds = p (dp - delta) for 16 queries and 64 keys, in place of s. */
+template <bool WINDOW>
 DEVICE void score_gradients(const struct kernel_attention &a, float (&s)[8][4], const float (&dp)[8][4], const float (&power)[2],
-			    const float (&mean)[2], uint32_t drops, int key, int length)
+			    const float (&mean)[2], uint32_t drops, int query, int key, int length)
 {
 	const drop_fragments dropped(drops);
 	float scale = a.scale * 1.44269504f;
-	int t = lane_index() & 3;
+	int t = lane_index() & 3, ahead = key - query + 2 * t - (lane_index() >> 2);
 #pragma unroll
 	for (int n = 0; n < 8; n++) {
 #pragma unroll
 		for (int e = 0; e < 4; e++) {
 			bool stays = !dropped.has(n, e);
 			float p = exp2_approximate(fmaf(s[n][e], scale, -power[e / 2]));
-			p = key + 8 * n + 2 * t + e % 2 < length ? p : 0.f;
+			bool seen = !WINDOW || abs(ahead + 8 * n + e % 2 - e / 2 * 8) <= a.window;
+			p = seen && key + 8 * n + 2 * t + e % 2 < length ? p : 0.f;
 			s[n][e] = p * ((stays ? dp[n][e] * a.dropout_scale : 0.f) - mean[e / 2]);
 		}
 	}
 }
 
-template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) attention_queries_kernel(struct kernel_attention a)
+template <typename E, int D, bool WINDOW>
+__global__ void __launch_bounds__(THREADS, 1) attention_queries_kernel(struct kernel_attention a)
 {
 	constexpr int TILES = D / 8, STEPS = D / 16, KEYS = 64, TILE_BYTES = 64 * tile_row<D>::bytes;
 	char *q_tile = reinterpret_cast<char *>(shared_start()), *dy_tile = q_tile + TILE_BYTES, *k_tile = dy_tile + TILE_BYTES,
@@ -97,18 +103,20 @@ template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) atten
 
 	q.template load<ROWS>(q_tile, first, h.length);
 	dy.template load<ROWS>(dy_tile, first, h.length);
-	k.template load<KEYS>(k_tile, 0, h.length);
-	v.template load<KEYS>(v_tile, 0, h.length);
+	int first_key = WINDOW ? max(first - a.window, 0) / KEYS * KEYS : 0,
+	    end = WINDOW ? min(h.length, first + ROWS + a.window) : h.length;
+	k.template load<KEYS>(k_tile + first_key / KEYS % 2 * TILE_BYTES, first_key, h.length);
+	v.template load<KEYS>(v_tile + first_key / KEYS % 2 * TILE_BYTES, first_key, h.length);
 	copy_commit();
 	load_statistics<E, D, THREADS>(a, h, lse, delta, first, ROWS);
 
 	const lane_places<D> own = row_places<D>(16 * warp, 0), rows = row_places<D>(0, 0), columns = column_places<D>(0, 0);
 	float dq[TILES][4] = {};
-	for (int key = 0; key < h.length; key += KEYS) {
+	for (int key = first_key; key < end; key += KEYS) {
 		int next = key + KEYS, now = settled(key / KEYS % 2 * TILE_BYTES), then = now ^ TILE_BYTES;
 		copy_wait<0>();
 		__syncthreads();
-		if (next < h.length) {
+		if (next < end) {
 			k.template load<KEYS>(k_tile + then, next, h.length);
 			v.template load<KEYS>(v_tile + then, next, h.length);
 			copy_commit();
@@ -135,7 +143,7 @@ template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) atten
 		}
 		int row = 16 * warp + (lane_index() >> 2);
 		const float power[2] = {lse[row], lse[row + 8]}, mean[2] = {delta[row], delta[row + 8]};
-		score_gradients(a, s, dp, power, mean, drops, key, h.length);
+		score_gradients<WINDOW>(a, s, dp, power, mean, drops, query, key, h.length);
 #pragma unroll
 		for (int i = 0; i < KEYS / 16; i++) {
 			uint32_t right[4], ds[4];
@@ -163,16 +171,16 @@ template <int D> size_t keys_bytes(int longest)
 }
 template <int D> constexpr size_t queries_bytes = (size_t)(6 * 64 * tile_row<D>::bytes + ROWS * 8);
 
-template <typename E, int D> cudaError_t start(const struct kernel_attention &a, cudaStream_t stream)
+template <typename E, int D, bool WINDOW> cudaError_t start(const struct kernel_attention &a, cudaStream_t stream)
 {
 	unsigned blocks = blocks_of(a.longest, ROWS) * (unsigned)a.heads * (unsigned)a.sequences;
-	cudaError_t error = allow_shared(attention_keys_kernel<E, D>, keys_bytes<D>(a.longest));
+	cudaError_t error = allow_shared(attention_keys_kernel<E, D, WINDOW>, keys_bytes<D>(a.longest));
 	if (error == cudaSuccess)
-		error = allow_shared(attention_queries_kernel<E, D>, queries_bytes<D>);
+		error = allow_shared(attention_queries_kernel<E, D, WINDOW>, queries_bytes<D>);
 	if (error == cudaSuccess)
-		error = launch(attention_keys_kernel<E, D>, blocks, THREADS, keys_bytes<D>(a.longest), stream, a);
+		error = launch(attention_keys_kernel<E, D, WINDOW>, blocks, THREADS, keys_bytes<D>(a.longest), stream, a);
 	if (error == cudaSuccess)
-		error = launch(attention_queries_kernel<E, D>, blocks, THREADS, queries_bytes<D>, stream, a);
+		error = launch(attention_queries_kernel<E, D, WINDOW>, blocks, THREADS, queries_bytes<D>, stream, a);
 	return error;
 }
 } // namespace
@@ -186,6 +194,8 @@ extern "C" size_t kernel_attention_bwd_long_shared(int32_t head_size, int32_t lo
 
 extern "C" cudaError_t kernel_attention_bwd_long(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a)
 {
-	return for_head(dtype, a->hidden / a->heads,
-			[&](auto type, auto size) { return start<decltype(type), size.value>(*a, stream); });
+	return for_head(dtype, a->hidden / a->heads, [&](auto type, auto size) {
+		using E = decltype(type);
+		return a->windowed ? start<E, size.value, true>(*a, stream) : start<E, size.value, false>(*a, stream);
+	});
 }

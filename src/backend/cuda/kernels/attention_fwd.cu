@@ -7,7 +7,7 @@ namespace
 {
 enum { WARPS = 8, THREADS = 32 * WARPS, QUERIES = 16 * WARPS };
 
-template <typename E, int D>
+template <typename E, int D, bool WINDOW>
 __global__ void __launch_bounds__(THREADS, D <= 64 ? 2 : 1) attention_fwd_kernel(struct kernel_attention a)
 {
 	constexpr int TILES = D / 8, STEPS = D / 16, KEY_BYTES = KEYS * tile_row<D>::bytes;
@@ -24,9 +24,11 @@ __global__ void __launch_bounds__(THREADS, D <= 64 ? 2 : 1) attention_fwd_kernel
 	const E *from = static_cast<const E *>(a.qkv) + h.start * (int64_t)stride + h.head * D;
 	const tile_source<E, D, THREADS> q(from, stride), k(from + a.hidden, stride), v(from + 2 * a.hidden, stride);
 	q.template load<QUERIES>(q_tile, first, h.length);
-	k.template load<KEYS>(k_tile, 0, h.length);
+	int first_block = WINDOW ? max(first - a.window, 0) / KEYS : 0,
+	    end = WINDOW ? min(h.length, first + QUERIES + a.window) : h.length;
+	k.template load<KEYS>(k_tile + first_block % 2 * KEY_BYTES, first_block * KEYS, h.length);
 	copy_commit();
-	v.template load<KEYS>(v_tile, 0, h.length);
+	v.template load<KEYS>(v_tile + first_block % 2 * KEY_BYTES, first_block * KEYS, h.length);
 	copy_commit();
 
 	int warp = (int)(threadIdx.x) / 32, query = first + 16 * warp;
@@ -35,26 +37,26 @@ __global__ void __launch_bounds__(THREADS, D <= 64 ? 2 : 1) attention_fwd_kernel
 	dropout_query dropout_own = find_dropout_query(dropout, query + (lane_index() & 15));
 	pair_limit limit(a.threshold);
 	uint4 *key_parts = reinterpret_cast<uint4 *>(v_tile + 2 * KEY_BYTES);
-	find_keys(key_parts, dropout, 0, h.length);
+	find_keys(key_parts + first_block / 4 % 2 * KEY_PARTS, dropout, first_block / 4 * 4 * KEYS, h.length);
 	float scale = a.scale * 1.44269504f;
 	const lane_places<D> rows = row_places<D>(0, 0), columns = column_places<D>(0, 0);
 	uint32_t q_part[STEPS][4];
-	float o[TILES][4] = {}, largest[2] = {-INFINITY, -INFINITY}, sum[2] = {};
+	float o[TILES][4] = {}, largest[2] = {LEAST, LEAST}, sum[2] = {};
 
-	int key_blocks = (h.length + KEYS - 1) / KEYS;
-	for (int j = 0; j < key_blocks; j++) {
+	int key_blocks = (end + KEYS - 1) / KEYS;
+	for (int j = first_block; j < key_blocks; j++) {
 		int key = j * KEYS, next = key + KEYS, now = settled(j % 2 * KEY_BYTES), then = now ^ KEY_BYTES;
 		copy_wait<1>(); /* the keys have arrived, the values may still be in flight */
 		__syncthreads();
-		if (next < h.length)
+		if (next < end)
 			k.template load<KEYS>(k_tile + then, next, h.length);
 		copy_commit();
-		if (j % 4 == 0)
-			find_keys(key_parts + (j / 4 + 1) % 2 * KEY_PARTS, dropout, key + 4 * KEYS, h.length);
+		if (j % 4 == 0 || (WINDOW && j == first_block))
+			find_keys(key_parts + (j / 4 + 1) % 2 * KEY_PARTS, dropout, (j / 4 + 1) * 4 * KEYS, h.length);
 
 		uint32_t p[KEYS / 16][4];
 		if (active) {
-			if (j == 0) {
+			if (j == first_block) {
 #pragma unroll
 				for (int i = 0; i < STEPS; i++)
 					load_matrices4(q_part[i], q_tile + 16 * warp * tile_row<D>::bytes + rows.at(0, 2 * i));
@@ -72,6 +74,8 @@ __global__ void __launch_bounds__(THREADS, D <= 64 ? 2 : 1) attention_fwd_kernel
 			}
 			if (next > h.length)
 				hide_keys(s, h.length - key);
+			if (WINDOW)
+				hide_unseen(s, a.window, query, key);
 			softmax(s, o, largest, sum, scale);
 			pack_scores<E>(p, s);
 			if (dropout.threshold)
@@ -81,7 +85,7 @@ __global__ void __launch_bounds__(THREADS, D <= 64 ? 2 : 1) attention_fwd_kernel
 
 		copy_wait<1>(); /* the values have arrived, the next keys may still be in flight */
 		__syncthreads();
-		if (next < h.length)
+		if (next < end)
 			v.template load<KEYS>(v_tile + then, next, h.length);
 		copy_commit();
 		if (active) {
@@ -101,19 +105,21 @@ __global__ void __launch_bounds__(THREADS, D <= 64 ? 2 : 1) attention_fwd_kernel
 		write_rows<E>(a, h, query, o, largest, sum);
 }
 
-template <typename E, int D> cudaError_t start(const struct kernel_attention &a, cudaStream_t stream)
+template <typename E, int D, bool WINDOW> cudaError_t start(const struct kernel_attention &a, cudaStream_t stream)
 {
 	size_t shared = kernel_attention_fwd_shared(D);
-	cudaError_t error = allow_shared(attention_fwd_kernel<E, D>, shared);
+	cudaError_t error = allow_shared(attention_fwd_kernel<E, D, WINDOW>, shared);
 	unsigned blocks = blocks_of(a.longest, QUERIES) * (unsigned)a.heads * (unsigned)a.sequences;
-	return error != cudaSuccess ? error : launch(attention_fwd_kernel<E, D>, blocks, THREADS, shared, stream, a);
+	return error != cudaSuccess ? error : launch(attention_fwd_kernel<E, D, WINDOW>, blocks, THREADS, shared, stream, a);
 }
 } // namespace
 
 extern "C" cudaError_t kernel_attention_fwd(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a)
 {
-	return for_head(dtype, a->hidden / a->heads,
-			[&](auto type, auto size) { return start<decltype(type), size.value>(*a, stream); });
+	return for_head(dtype, a->hidden / a->heads, [&](auto type, auto size) {
+		using E = decltype(type);
+		return a->windowed ? start<E, size.value, true>(*a, stream) : start<E, size.value, false>(*a, stream);
+	});
 }
 
 extern "C" size_t kernel_attention_fwd_shared(int32_t head_size)

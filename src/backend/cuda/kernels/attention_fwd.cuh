@@ -20,6 +20,20 @@ DEVICE void hide_keys(float (&s)[KEY_TILES][4], int count)
 				s[n][e] = -INFINITY;
 }
 
+/* Scores of keys outside of the queries' windows, for 16 queries from `query` on and 64 keys from `key` on. */
+DEVICE void hide_unseen(float (&s)[KEY_TILES][4], int window, int query, int key)
+{
+	if (query + 15 - window <= key && key + KEYS - 1 - window <= query)
+		return;
+	int ahead = key - query + 2 * (lane_index() & 3) - (lane_index() >> 2);
+#pragma unroll
+	for (int n = 0; n < KEY_TILES; n++)
+#pragma unroll
+		for (int e = 0; e < 4; e++)
+			if (abs(ahead + 8 * n + e % 2 - e / 2 * 8) > window)
+				s[n][e] = -INFINITY;
+}
+
 /* Online softmax for rows g and g + 8 of a warp's scores against one tile of keys: rescales the sum of exp2 and the output so
  * far to the new maximum; scores become probabilities, not yet divided by their sum. */
 template <int TILES>

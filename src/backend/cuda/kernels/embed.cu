@@ -15,8 +15,9 @@ __global__ void __launch_bounds__(WARPS *WARP) embed_fwd(struct kernel_embed_fwd
 		return;
 	int columns = (int)a.columns;
 	int at = a.positions[t];
-	const float *word = a.word + a.ids[t] * a.columns, *position = a.position + at * a.columns;
-	const float *type = a.type + a.types[t] * a.columns;
+	const float *word = a.word + a.ids[t] * a.columns;
+	const float *position = a.position == nullptr ? nullptr : a.position + at * a.columns;
+	const float *type = a.type == nullptr ? nullptr : a.type + a.types[t] * a.columns;
 	T *sum = static_cast<T *>(a.sum) + t * columns, *y = static_cast<T *>(a.y) + t * columns;
 	uint64_t seed = a.dropout.threshold > 0 ? a.dropout.scalars->seed : 0;
 	uint32_t sample = a.dropout.threshold > 0 ? a.dropout.samples[t] : 0;
@@ -36,9 +37,11 @@ __global__ void __launch_bounds__(WARPS *WARP) embed_fwd(struct kernel_embed_fwd
 		int first = norm_first(b);
 		if (first >= columns)
 			continue;
-		float p[BLOCK], s[BLOCK];
-		load_block<ALIGNED>(position, first, columns, p);
-		load_block<ALIGNED>(type, first, columns, s);
+		float p[BLOCK] = {}, s[BLOCK] = {};
+		if (position != nullptr)
+			load_block<ALIGNED>(position, first, columns, p);
+		if (type != nullptr)
+			load_block<ALIGNED>(type, first, columns, s);
 #pragma unroll
 		for (int i = 0; i < BLOCK; i++)
 			v[b][i] += p[i] + s[i];

@@ -43,7 +43,8 @@ DEVICE void norm_row(const struct kernel_norm_fwd &a, int64_t row, float (&v)[BL
 		if (a.bias != nullptr)
 			load_block<ALIGNED>(a.bias, first, columns, bias[b]);
 		load_block<ALIGNED>(a.gamma, first, columns, gamma[b]);
-		load_block<ALIGNED>(a.beta, first, columns, beta[b]);
+		if (a.beta != nullptr)
+			load_block<ALIGNED>(a.beta, first, columns, beta[b]);
 	}
 	int position = 0;
 	uint32_t sample = 0;
@@ -278,6 +279,12 @@ __global__ void __launch_bounds__(BACKWARD_WARPS *WARP, BACKWARD_BLOCKS) norm_bw
 #pragma unroll
 			for (int i = 0; i < BLOCK; i++)
 				g[b][i] = in.rstd * (g[b][i] - mean_g - (n[i] - in.mean) * in.rstd * mean_gn);
+			if (a.add != nullptr) {
+				load_block<ALIGNED>(static_cast<const T *>(a.add) + offset, first[b], columns, other);
+#pragma unroll
+				for (int i = 0; i < BLOCK; i++)
+					g[b][i] += other[i];
+			}
 			store_block<ALIGNED>(static_cast<T *>(a.dresidual) + offset, first[b], columns, g[b]);
 			if (a.dx != nullptr) {
 				if (KIND != DROPS_DY && drops)

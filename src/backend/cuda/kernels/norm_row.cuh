@@ -30,7 +30,7 @@ DEVICE void norm_statistics(const float v[BLOCKS][BLOCK], int columns, float eps
 	*rstd = 1 / sqrtf(warp_sum(squares) / (float)columns + epsilon);
 }
 
-/* v = gamma (v - mean) rstd + beta, for one block of the row. */
+/* v = gamma (v - mean) rstd [+ beta], for one block of the row. */
 DEVICE void norm_scale(float v[BLOCK], float mean, float rstd, const float gamma[BLOCK], const float beta[BLOCK])
 {
 #pragma unroll
@@ -41,9 +41,10 @@ DEVICE void norm_scale(float v[BLOCK], float mean, float rstd, const float gamma
 template <bool ALIGNED>
 DEVICE void norm_scale(float v[BLOCK], int first, int columns, float mean, float rstd, const float *gamma, const float *beta)
 {
-	float g[BLOCK], b[BLOCK];
+	float g[BLOCK], b[BLOCK] = {};
 	load_block<ALIGNED>(gamma, first, columns, g);
-	load_block<ALIGNED>(beta, first, columns, b);
+	if (beta != nullptr)
+		load_block<ALIGNED>(beta, first, columns, b);
 	norm_scale(v, mean, rstd, g, b);
 }
 

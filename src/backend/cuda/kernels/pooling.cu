@@ -27,7 +27,7 @@ DEVICE bool find_place(const struct kernel_pooling &a, place &p)
 	return true;
 }
 
-template <typename T, bool ALIGNED> __global__ void __launch_bounds__(THREADS) pool_rows(struct kernel_pooling a)
+template <typename T, typename V, bool ALIGNED> __global__ void __launch_bounds__(THREADS) pool_rows(struct kernel_pooling a)
 {
 	place p;
 	if (!find_place(a, p))
@@ -43,17 +43,17 @@ template <typename T, bool ALIGNED> __global__ void __launch_bounds__(THREADS) p
 #pragma unroll
 	for (int c = 0; c < BLOCK; c++)
 		sum[c] = p.pooled > 1 ? sum[c] / (float)p.pooled : sum[c];
-	store_block<ALIGNED>(a.vectors + p.sequence * a.columns, p.column, a.columns, sum);
+	store_block<ALIGNED>(static_cast<V *>(a.vectors) + p.sequence * a.columns, p.column, a.columns, sum);
 }
 
-template <typename T, bool ALIGNED> __global__ void __launch_bounds__(THREADS) spread_vectors(struct kernel_pooling a)
+template <typename T, typename V, bool ALIGNED> __global__ void __launch_bounds__(THREADS) spread_vectors(struct kernel_pooling a)
 {
 	place p;
 	if (!find_place(a, p))
 		return;
 	T *rows = static_cast<T *>(a.rows) + (int64_t)p.first * a.columns;
-	float share[BLOCK], zeros[BLOCK] = {0}, scale = (float)a.scalars->loss_scale;
-	load_block<ALIGNED>(a.vectors + p.sequence * a.columns, p.column, a.columns, share);
+	float share[BLOCK], zeros[BLOCK] = {0}, scale = a.scaled ? 1.f : (float)a.scalars->loss_scale;
+	load_block<ALIGNED>(static_cast<const V *>(a.vectors) + p.sequence * a.columns, p.column, a.columns, share);
 #pragma unroll
 	for (int c = 0; c < BLOCK; c++)
 		share[c] = share[c] * scale / (float)(p.pooled > 0 ? p.pooled : 1);
@@ -72,7 +72,9 @@ extern "C" cudaError_t kernel_pooling_fwd(cudaStream_t stream, const struct kern
 {
 	return for_dtype(a->dtype, [&](auto type) {
 		using T = decltype(type);
-		auto kernel = a->columns % BLOCK == 0 ? pool_rows<T, true> : pool_rows<T, false>;
+		bool aligned = a->columns % BLOCK == 0;
+		auto kernel = a->vectors_dtype == a->dtype ? (aligned ? pool_rows<T, T, true> : pool_rows<T, T, false>)
+							   : (aligned ? pool_rows<T, float, true> : pool_rows<T, float, false>);
 		return launch(kernel, grid(a), THREADS, 0, stream, *a);
 	});
 }
@@ -81,7 +83,10 @@ extern "C" cudaError_t kernel_pooling_bwd(cudaStream_t stream, const struct kern
 {
 	return for_dtype(a->dtype, [&](auto type) {
 		using T = decltype(type);
-		auto kernel = a->columns % BLOCK == 0 ? spread_vectors<T, true> : spread_vectors<T, false>;
+		bool aligned = a->columns % BLOCK == 0;
+		auto kernel = a->vectors_dtype == a->dtype
+				      ? (aligned ? spread_vectors<T, T, true> : spread_vectors<T, T, false>)
+				      : (aligned ? spread_vectors<T, float, true> : spread_vectors<T, float, false>);
 		return launch(kernel, grid(a), THREADS, 0, stream, *a);
 	});
 }

@@ -1,0 +1,117 @@
+/* ModernBERT's configuration in the forms of transformers 4 and 5, and the names of its tensors. */
+#include "test.h"
+#include "model/forms.h"
+#include "backend/open.h"
+#include "model/golden.h"
+#include "weights/weight_names.h"
+
+static enum status parse(const char *members, struct model_config *out)
+{
+	char text[512];
+	struct json_document document;
+	snprintf(text, sizeof text, "{\"model_type\": \"modernbert\", \"vocab_size\": 50368%s%s}", *members ? ", " : "", members);
+	REQUIRE(json_parse(&document, "x.json", text, strlen(text)));
+	enum status status = model_config_from_json(out, document.root, "x.json");
+	json_release(&document);
+	return status;
+}
+
+static void both_forms_are_read(void **state)
+{
+	struct model_config config;
+	REQUIRE(parse("\"pad_token_id\": 50283", &config));
+	assert_int_equal(config.attention.window, 64);
+	assert_int_equal(config.attention.period, 3);
+	assert_true(config.attention.global_base == 160000 && config.attention.local_base == 10000);
+	assert_true(config.no_bias.norm && config.no_bias.attention && !config.no_bias.decoder && !config.mean_pooling);
+	REQUIRE(parse("\"global_rope_theta\": 1e6, \"local_rope_theta\": 5e4, \"global_attn_every_n_layers\": 2, "
+		      "\"local_attention\": 32, \"classifier_pooling\": \"mean\", \"norm_bias\": true",
+		      &config));
+	assert_true(config.attention.global_base == 1e6 && config.attention.local_base == 5e4 && config.mean_pooling);
+	assert_true(config.attention.period == 2 && config.attention.window == 16 && !config.no_bias.norm);
+	REQUIRE(parse("\"num_hidden_layers\": 3, \"layer_types\": [\"full_attention\", \"sliding_attention\", "
+		      "\"full_attention\"], \"rope_parameters\": {\"full_attention\": {\"rope_theta\": 1e6}}",
+		      &config));
+	assert_true(config.attention.period == 2 && config.attention.global_base == 1e6);
+	assert_true(model_layer_is_global(&config, 0) && !model_layer_is_global(&config, 1) && model_layer_is_global(&config, 2));
+}
+
+static void what_differs_is_refused(void **state)
+{
+	static const struct {
+		const char *members;
+		enum status status;
+		const char *field;
+	} bad[] = {
+		{"\"global_rope_theta\": 1e6, \"rope_parameters\": {\"full_attention\": {\"rope_theta\": 2e6}}", ERR_DATA,
+		 "global_rope_theta"},
+		{"\"num_hidden_layers\": 2, \"global_attn_every_n_layers\": 1, \"layer_types\": [\"full_attention\", "
+		 "\"sliding_attention\"]",
+		 ERR_DATA, "layer_types"},
+		{"\"num_hidden_layers\": 2, \"layer_types\": [\"sliding_attention\", \"full_attention\"]", ERR_USAGE,
+		 "layer_types"},
+		{"\"layer_types\": [\"full_attention\"]", ERR_DATA, "layer_types"},
+		{"\"rope_scaling\": {\"factor\": 2}", ERR_USAGE, "rope_scaling"},
+		{"\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"yarn\"}}", ERR_USAGE, "rope_type"},
+		{"\"classifier_pooling\": \"max\"", ERR_DATA, "classifier_pooling"},
+		{"\"decoder_bias\": false", ERR_USAGE, "decoder_bias"},
+		{"\"num_attention_heads\": 256", ERR_DATA, "turned"},
+	};
+	struct model_config config;
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		assert_int_equal(parse(bad[i].members, &config), bad[i].status);
+		assert_non_null(strstr(error_last()->message, bad[i].field));
+	}
+}
+
+/* The names that ModernBertForMaskedLM gives them, and back. */
+static void tensors_have_names(void **state)
+{
+	static const char *const names[] = {
+		"model.embeddings.tok_embeddings.weight",
+		"model.embeddings.norm.weight",
+		"model.layers.0.attn.Wqkv.weight",
+		"model.layers.0.attn.Wo.weight",
+		"model.layers.0.mlp_norm.weight",
+		"model.layers.0.mlp.Wi.weight",
+		"model.layers.0.mlp.Wo.weight",
+		"model.layers.1.attn_norm.weight",
+		"model.layers.1.attn.Wqkv.weight",
+		"model.layers.1.attn.Wo.weight",
+		"model.layers.1.mlp_norm.weight",
+		"model.layers.1.mlp.Wi.weight",
+		"model.layers.1.mlp.Wo.weight",
+		"model.final_norm.weight",
+		"head.dense.weight",
+		"head.norm.weight",
+		"decoder.bias",
+	};
+	struct pool *pool;
+	struct backend *be;
+	struct model_config config;
+	struct model *model;
+	char name[TENSOR_NAME_BYTES];
+	REQUIRE(parse("\"num_hidden_layers\": 2", &config));
+	REQUIRE(pool_create(&pool, 1));
+	REQUIRE(backend_open(&be, &(struct backend_settings){.device = "ref", .dtype = DTYPE_F64, .pool = pool}));
+	REQUIRE(model_create(&model, be, &config, &model_heads_words));
+	assert_int_equal(model->parameter_count, sizeof names / sizeof names[0]);
+	for (int64_t i = 0; i < model->parameter_count; i++) {
+		tensor_name_to_form(model, model->parameters[i].name, name);
+		assert_string_equal(name, names[i]);
+		assert_string_equal(tensor_name_from(name).name, model->parameters[i].name);
+	}
+	model_free(model);
+	backend_close(be);
+	pool_free(pool);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(both_forms_are_read),
+		cmocka_unit_test(what_differs_is_refused),
+		cmocka_unit_test(tensors_have_names),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
