@@ -573,7 +573,7 @@ static bool is_own_best(const char *path)
 	char target[PATH_BYTES];
 	ssize_t length = readlink(path, target, sizeof target - 1);
 	if (length < 0)
-		return errno == ENOENT || holds_nothing(path);
+		return errno == ENOENT || errno == ENOTDIR || holds_nothing(path);
 	target[length] = '\0';
 	return checkpoint_path_step(target) >= 0;
 }

@@ -111,7 +111,7 @@ static void the_best_is_marked(void **state)
 	assert_int_equal(readlink(test_path("marked/best"), link, sizeof link - 1), 12);
 	assert_string_equal(link, "checkpoint-3");
 	/* If the link cannot be renamed into place, nothing of it is left; the record counts. */
-	assert_ok(file_fault_set("rename:2:EIO"));
+	assert_ok(file_fault_set("rename:4:EIO"));
 	assert_ok(checkpoint_mark_best(test_path("marked"), 2, "loss", 1));
 	assert_true(file_fault_hit());
 	assert_ok(file_fault_set(NULL));
