@@ -249,7 +249,7 @@ static void streams_may_be_missing(void **state)
 {
 	assert_int_equal(run("$B help >/dev/full"), ERR_RESOURCE);
 	assert_string_equal(err.data, "bertc: cannot write to standard output: No space left on device\n");
-	assert_int_equal(run("$B help >&-"), 0);
+	assert_int_equal(run("$B help >&-"), ERR_RESOURCE);
 	assert_int_equal(run("$B help <&- 2>&-"), 0);
 	assert_int_equal(run("$B hlep 2>&-"), ERR_USAGE);
 	assert_int_equal(run("$B hlep >&- 2>&- <&-"), ERR_USAGE);

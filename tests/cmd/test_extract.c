@@ -289,7 +289,7 @@ static void test_input_is_not_overwritten(void **state)
 	static const char *const names[] = {"named.json", "named.held_out.bin"};
 	for (int i = 0; i < 2; i++) {
 		put(names[i], sentence);
-		assert_program(ERR_USAGE, "is one of the files to read",
+		assert_program(ERR_USAGE, "was not made by bertc",
 			       "prepare --corpus %s/%s --input_form text --held_out_fraction 0.5 --vocab_file %s/vocab.txt --out "
 			       "%s/named",
 			       test_folder, names[i], test_folder, test_folder);

@@ -69,12 +69,12 @@ static bool is_same_class(const char *name)
 
 /* Refuses a tokenizer_config.json whose tokenizer splits text in another way than BERT's, such as that of Japanese BERTs, which
  * has a vocabulary of the same form. */
-static enum status refuse_other_tokenizers(const struct json *object, const char *path)
+static enum status refuse_other_tokenizers(const struct json *object, const char *path, bool json_decides)
 {
 	static const struct {
 		const char *name, *usual;
 	} members[] = {{"tokenizer_class", NULL}, {"word_tokenizer_type", "basic"}, {"subword_tokenizer_type", "wordpiece"}};
-	for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+	for (size_t i = json_decides; i < sizeof members / sizeof *members; i++) { /* the class means nothing beside it */
 		const struct json *member = json_member(object, members[i].name);
 		if (!member || member->kind != JSON_STRING)
 			continue;
@@ -102,8 +102,8 @@ static enum status read_settings_file(const char *path, bool json_decides, struc
 	normalizer = json_member(document.root, "normalizer");
 	if (document.root->kind != JSON_OBJECT)
 		status = error_set(ERR_DATA, "'%s': not a JSON object", path);
-	else if (!json_decides)
-		status = refuse_other_tokenizers(document.root, path);
+	else
+		status = refuse_other_tokenizers(document.root, path, json_decides);
 	if (status != OK) {
 		/* nothing to read */
 	} else if (json_decides && !json_member(document.root, "model") && !token_files_class_decides(document.root)) {
