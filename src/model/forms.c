@@ -8,79 +8,43 @@
 
 #define COUNT(array) ((int32_t)(sizeof array / sizeof((array)[0])))
 
+/* What most forms have in common: names in config.json, sizes of their "base", and other defaults. */
+#define BERT_KEYS                                                                                                                \
+	.hidden_size = "hidden_size", .layers = "num_hidden_layers", .heads = "num_attention_heads",                             \
+	.intermediate_size = "intermediate_size", .activation = "hidden_act", .hidden_dropout = "hidden_dropout_prob",           \
+	.attention_dropout = "attention_probs_dropout_prob", .classifier_dropout = "classifier_dropout",                         \
+	.layer_norm_eps = "layer_norm_eps", .types = "type_vocab_size"
+#define BERT_BASE .hidden_size = 768, .num_hidden_layers = 12, .num_attention_heads = 12, .intermediate_size = 3072
+#define BERT_VALUES                                                                                                              \
+	.max_position_embeddings = 512, .type_vocab_size = 2, .hidden_act = ACTIVATION_GELU_ERF, .hidden_dropout_prob = 0.1,     \
+	.attention_probs_dropout_prob = 0.1, .initializer_range = 0.02, .layer_norm_eps = 1e-12, .classifier_dropout = NAN
+
 static const struct config_keys bert_keys = {
-	.hidden_size = "hidden_size",
-	.layers = "num_hidden_layers",
-	.heads = "num_attention_heads",
-	.intermediate_size = "intermediate_size",
-	.activation = "hidden_act",
-	.hidden_dropout = "hidden_dropout_prob",
-	.attention_dropout = "attention_probs_dropout_prob",
-	.classifier_dropout = "classifier_dropout",
-	.layer_norm_eps = "layer_norm_eps",
-	.types = "type_vocab_size",
+	BERT_KEYS,
 };
 
 static const struct model_config bert_defaults = {
-	.hidden_size = 768,
-	.num_hidden_layers = 12,
-	.num_attention_heads = 12,
-	.intermediate_size = 3072,
-	.max_position_embeddings = 512,
-	.type_vocab_size = 2,
-	.hidden_act = ACTIVATION_GELU_ERF,
-	.hidden_dropout_prob = 0.1,
-	.attention_probs_dropout_prob = 0.1,
-	.initializer_range = 0.02,
-	.layer_norm_eps = 1e-12,
-	.classifier_dropout = NAN,
+	BERT_BASE,
+	BERT_VALUES,
 };
 
 static const struct config_keys roberta_keys = {
-	.hidden_size = "hidden_size",
-	.layers = "num_hidden_layers",
-	.heads = "num_attention_heads",
-	.intermediate_size = "intermediate_size",
-	.activation = "hidden_act",
-	.hidden_dropout = "hidden_dropout_prob",
-	.attention_dropout = "attention_probs_dropout_prob",
-	.classifier_dropout = "classifier_dropout",
-	.layer_norm_eps = "layer_norm_eps",
-	.types = "type_vocab_size",
+	BERT_KEYS,
 	.begin_id = "bos_token_id",
 	.end_id = "eos_token_id",
 };
 
 /* RobertaConfig's. Published models have one type, which their files say. */
 static const struct model_config roberta_defaults = {
-	.hidden_size = 768,
-	.num_hidden_layers = 12,
-	.num_attention_heads = 12,
-	.intermediate_size = 3072,
-	.max_position_embeddings = 512,
-	.type_vocab_size = 2,
-	.hidden_act = ACTIVATION_GELU_ERF,
-	.hidden_dropout_prob = 0.1,
-	.attention_probs_dropout_prob = 0.1,
-	.initializer_range = 0.02,
-	.layer_norm_eps = 1e-12,
-	.classifier_dropout = NAN,
+	BERT_BASE,
+	BERT_VALUES,
 	.pad_token_id = 1,
 	.eos_token_id = 2,
 };
 
 static const struct config_keys electra_keys = {
-	.hidden_size = "hidden_size",
-	.layers = "num_hidden_layers",
-	.heads = "num_attention_heads",
-	.intermediate_size = "intermediate_size",
-	.activation = "hidden_act",
-	.hidden_dropout = "hidden_dropout_prob",
-	.attention_dropout = "attention_probs_dropout_prob",
-	.classifier_dropout = "classifier_dropout",
+	BERT_KEYS,
 	.choice_dropout = "summary_last_dropout",
-	.layer_norm_eps = "layer_norm_eps",
-	.types = "type_vocab_size",
 	.embedding_size = "embedding_size",
 };
 
@@ -89,14 +53,7 @@ static const struct model_config electra_defaults = {
 	.num_hidden_layers = 12,
 	.num_attention_heads = 4,
 	.intermediate_size = 1024,
-	.max_position_embeddings = 512,
-	.type_vocab_size = 2,
-	.hidden_act = ACTIVATION_GELU_ERF,
-	.hidden_dropout_prob = 0.1,
-	.attention_probs_dropout_prob = 0.1,
-	.initializer_range = 0.02,
-	.layer_norm_eps = 1e-12,
-	.classifier_dropout = NAN,
+	BERT_VALUES,
 	.embedding_size = 128,
 	.choice_dropout = 0.1,
 };
