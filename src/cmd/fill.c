@@ -11,6 +11,7 @@
 #include "infer/blanks.h"
 #include "infer/line_stream.h"
 #include "infer/text_model.h"
+#include "text/decode.h"
 
 struct fill_settings {
 	const char *model;
@@ -39,12 +40,11 @@ static const struct command_text fill_text = {
 	.name = "fill",
 	.synopsis = "--model FOLDER [options] TEXT...",
 	.summary = "fill in the [MASK] of a text",
-	.description = "Prints the most probable words for each [MASK], with their probabilities. A TEXT of - reads texts from "
-		       "standard input, one per line.",
+	.description =
+		"Prints the most probable words for each [MASK] (<mask> where that is the model's token for it), with their "
+		"probabilities. A TEXT of - reads texts from standard input, one per line.",
 	.examples = "bertc fill --model runs/mine \"Paris is the [MASK] of France.\"\tthe five most probable words",
 };
-
-#define HOW_TO_ASK "write [MASK] where a word should be filled in, in a text that fits into the model"
 
 /* The texts, answered one after another. */
 struct fill {
@@ -57,6 +57,13 @@ struct fill {
 	int64_t count; /* texts so far */
 };
 
+static void hint_how_to_ask(const struct fill *fill)
+{
+	const struct vocab *vocab = &fill->model.session.tokenizer.vocab;
+	error_hint("write %s where a word should be filled in, in a text that fits into the model",
+		   vocab->mask >= 0 ? vocab->text[vocab->mask] : "[MASK]");
+}
+
 /* The encoder's output for a text. */
 struct blanks {
 	int32_t count, k;
@@ -64,25 +71,40 @@ struct blanks {
 	const float *probabilities; /* [count][k] */
 };
 
+/* A word as a person reads it, without the space that other tokenizers than WordPiece keep before it. */
+static void put_word(struct buffer *out, const struct vocab *vocab, int32_t id)
+{
+	struct buffer word = {0};
+	if (id < vocab->count)
+		vocab_decode(vocab, &id, 1, &word);
+	const char *text = id < vocab->count ? buffer_string(&word) : blank_word(vocab, id);
+	const char *shown = TEXT_SHOWN(text + strspn(text, " "));
+	buffer_append(out, shown, strlen(shown));
+	buffer_release(&word);
+}
+
 /* Writes the text with the best word in place of each blank, then the candidates for each blank. */
 static void put_person(struct buffer *out, const char *text, const struct vocab *vocab, const struct blanks *blanks)
 {
-	const char *rest = text;
+	const char *rest = text, *mask = vocab->text[vocab->mask];
 	const int32_t k = blanks->k;
 	for (int32_t b = 0; b < blanks->count; b++) {
-		const char *blank = strstr(rest, "[MASK]");
+		const char *blank = strstr(rest, mask);
 		if (!blank)
 			break;
-		buffer_format(out, "%.*s%s", (int)(blank - rest), rest, TEXT_SHOWN(blank_word(vocab, blanks->words[b * k])));
-		rest = blank + strlen("[MASK]");
+		buffer_append(out, rest, (size_t)(blank - rest));
+		put_word(out, vocab, blanks->words[b * k]);
+		rest = blank + strlen(mask);
 	}
 	buffer_format(out, "%s\n", rest);
 	for (int32_t b = 0; b < blanks->count; b++) {
 		if (blanks->count > 1)
 			buffer_format(out, "  blank %d\n", b + 1);
-		for (int32_t i = b * k; i < (b + 1) * k; i++)
-			buffer_format(out, "  %6.2f %%  %s\n", 100.0 * (double)blanks->probabilities[i],
-				      TEXT_SHOWN(blank_word(vocab, blanks->words[i])));
+		for (int32_t i = b * k; i < (b + 1) * k; i++) {
+			buffer_format(out, "  %6.2f %%  ", 100.0 * (double)blanks->probabilities[i]);
+			put_word(out, vocab, blanks->words[i]);
+			buffer_char(out, '\n');
+		}
 	}
 }
 
@@ -151,7 +173,7 @@ static enum status check_line(const struct line_chunk *chunk, int64_t i)
 	return wrong ? error_set(ERR_DATA, "line %lld of standard input %s", (long long)(chunk->first_line + i), wrong) : OK;
 }
 
-static enum status blame_line(const struct text_input *inputs, const int64_t *numbers, int64_t count)
+static enum status blame_line(const struct fill *fill, const struct text_input *inputs, const int64_t *numbers, int64_t count)
 {
 	char message[sizeof(error_last()->message)];
 	const char *what;
@@ -161,7 +183,7 @@ static enum status blame_line(const struct text_input *inputs, const int64_t *nu
 		return error_last()->status;
 	enum status status = error_set(ERR_DATA, "line %lld of standard input, '%.60s', %.300s", (long long)numbers[wrong - 1],
 				       inputs[wrong - 1].text, message);
-	error_hint(HOW_TO_ASK);
+	hint_how_to_ask(fill);
 	return status;
 }
 
@@ -189,7 +211,7 @@ static enum status fill_chunk(struct fill *fill, const struct line_chunk *chunk)
 	if (count > 0)
 		status = fill_texts(fill, inputs, count);
 	if (status == ERR_DATA)
-		status = blame_line(inputs, numbers, count);
+		status = blame_line(fill, inputs, numbers, count);
 done:
 	for (int64_t i = 0; copies && i < chunk->count; i++)
 		free(copies[i]);
@@ -239,7 +261,7 @@ static enum status fill_arguments(struct fill *fill, const struct option_list *a
 			wrong_text(&what);
 			snprintf(message, sizeof message, "%s", what);
 			status = error_set(ERR_USAGE, "'%.60s' %.300s", text, message);
-			error_hint(HOW_TO_ASK);
+			hint_how_to_ask(fill);
 		}
 		TRY(status);
 	}

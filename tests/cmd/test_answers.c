@@ -1,6 +1,7 @@
 /* What people see of the answers of small models: the report's list of wrong ones, and `bertc predict` in all formats.
  * The answers themselves are compared with those of transformers elsewhere (tests/tasks). */
 #include "cmd/small_run.h"
+#include "infer/small_model.h"
 
 static int setup(void **state)
 {
@@ -297,6 +298,34 @@ static void without_a_dev_set(void **state)
 	assert_program(2, "--early_stopping_patience: there is no dev set", NO_DEV("refused", "--early_stopping_patience 2"));
 }
 
+/* A tokenizer whose tokens mark the space before them, and that has another name for blanks. */
+static void blanks_of_other_tokenizers(void **state)
+{
+	struct buffer json = {0};
+	small_model_make(test_path("blanks"), &model_heads_pretraining, NULL, NULL);
+	buffer_format(&json,
+		      "{\"added_tokens\": [{\"id\": 4, \"content\": \"<mask>\", \"single_word\": false, \"lstrip\": true, "
+		      "\"rstrip\": false, \"normalized\": false, \"special\": true}], \"pre_tokenizer\": {\"type\": "
+		      "\"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": true, \"use_regex\": true}, \"decoder\": "
+		      "{\"type\": \"ByteLevel\"}, \"model\": {\"type\": \"BPE\", \"merges\": [], \"vocab\": {\"<pad>\": 0, "
+		      "\"<unk>\": 1, \"<s>\": 2, \"</s>\": 3, \"<mask>\": 4");
+	for (int i = 5; i < SMALL_VOCAB; i++)
+		buffer_format(&json, ", \"\\u0120w%c%c\": %d", 'a' + i / 26, 'a' + i % 26, i);
+	buffer_format(&json, "}}}");
+	assert_ok(file_write(test_path("blanks/tokenizer.json"), json.data, json.size));
+	buffer_release(&json);
+	put_file("blanks/special_tokens_map.json",
+		 "{\"pad_token\": \"<pad>\", \"unk_token\": \"<unk>\", \"cls_token\": \"<s>\", \"sep_token\": \"</s>\", "
+		 "\"mask_token\": \"<mask>\"}");
+	assert_int_equal(remove(test_path("blanks/vocab.txt")), 0);
+	assert_int_equal(remove(test_path("blanks/MANIFEST.json")), 0);
+	assert_int_equal(remove(test_path("blanks/tokenizer_config.json")), 0);
+	assert_program(0, "", "fill --model %s/blanks --threads 1 '<mask>'", test_folder);
+	assert_int_equal(strncmp(buffer_string(&program_output), "w", 1), 0); /* in place of the blank, without its mark */
+	assert_null(strstr(buffer_string(&program_output), "\xC4\xA0"));
+	assert_program(2, "has no <mask>\nhint: write <mask> where", "fill --model %s/blanks '[MASK]'", test_folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -308,6 +337,7 @@ int main(void)
 		cmocka_unit_test(first_examples),
 		cmocka_unit_test(plain_tags),
 		cmocka_unit_test(pipelines_are_imitated),
+		cmocka_unit_test(blanks_of_other_tokenizers),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }
