@@ -3,7 +3,7 @@
 
     python dev/onnx_check.py build/bertc [FOLDER...]
 
-Makes small models of every architecture with random weights (and uses those of each FOLDER), exports them, runs onnx.checker on
+Makes small models of every architecture (of BERT and ModernBERT) with random weights (and uses those of each FOLDER), exports them, runs onnx.checker on
 the graph and compares the outputs of onnxruntime and transformers. Finally prints the largest difference. Needs torch,
 transformers, onnx, onnxruntime."""
 import json
@@ -18,7 +18,7 @@ import onnxruntime
 import safetensors.torch
 import torch
 import transformers
-from transformers import BertConfig, BertTokenizerFast
+from transformers import BertConfig, BertTokenizerFast, ModernBertConfig
 
 TEXTS = ["the film was good and i liked it", "bad", "a long sentence with many words , commas , and so on", "[MASK] world"]
 WORDS = sorted({w for t in TEXTS for w in t.replace("[MASK]", "").split()})
@@ -33,15 +33,24 @@ HEADS = {  # class: outputs of the graph, and what transformers calls them
 }
 
 
-def make_folder(folder, name, activation):
+def config_of(name, variant):
+    labels = 5 if name.endswith(("ForSequenceClassification", "ForTokenClassification")) else 2
+    common = dict(vocab_size=5 + len(WORDS), hidden_size=48, num_attention_heads=4, max_position_embeddings=40,
+                  initializer_range=0.2, num_labels=labels)
+    if name.startswith("Modern"):  # a variant is a way of pooling, with or without biases
+        bias = variant == "mean"
+        return ModernBertConfig(num_hidden_layers=5, intermediate_size=40, local_attention=6, global_attn_every_n_layers=2,
+                                classifier_pooling=variant, attention_bias=bias, mlp_bias=bias, norm_bias=bias, classifier_bias=bias,
+                                pad_token_id=0, bos_token_id=2, cls_token_id=2, eos_token_id=3, sep_token_id=3, **common)
+    return BertConfig(num_hidden_layers=3, intermediate_size=80, hidden_act=variant, **common)
+
+
+def make_folder(folder, name, variant):
     torch.manual_seed(3)
     os.makedirs(folder)
     with open(os.path.join(folder, "vocab.txt"), "w") as f:
         f.write("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + WORDS) + "\n")
-    config = BertConfig(vocab_size=5 + len(WORDS), hidden_size=48, num_hidden_layers=3, num_attention_heads=4,
-                        intermediate_size=80, max_position_embeddings=40, hidden_act=activation, initializer_range=0.2,
-                        num_labels=5 if name in ("BertForSequenceClassification", "BertForTokenClassification") else 2)
-    model = getattr(transformers, name)(config)
+    model = getattr(transformers, name)(config_of(name, variant))
     for p in model.parameters():  # biases and norms too
         if p.dim() == 1:
             p.data += torch.randn_like(p) * 0.1
@@ -56,19 +65,22 @@ def compare(bertc, folder, name, out):
     session = onnxruntime.InferenceSession(path)
     tokenizer = transformers.AutoTokenizer.from_pretrained(out)
     encoded = tokenizer(TEXTS, padding=True, return_tensors="pt")
-    if name == "BertForMultipleChoice":
+    names, keys = HEADS[name.removeprefix("Modern")]
+    encoded = {i.name: encoded[i.name] for i in session.get_inputs()}
+    if name.startswith("Modern"):  # which has no pooler, and no head for next sentences
+        names, keys = names[:1 + ("end_logits" in names)], keys[:1 + ("end_logits" in keys)]
+    if name.endswith("ForMultipleChoice"):
         encoded = {k: v.view(2, 2, -1) for k, v in encoded.items()}
     with torch.no_grad():
         theirs = getattr(transformers, name).from_pretrained(folder).eval()(**encoded)
     ours = session.run(None, {i.name: encoded[i.name].numpy() for i in session.get_inputs()})
-    names, keys = HEADS[name]
     assert [o.name for o in session.get_outputs()] == names, [o.name for o in session.get_outputs()]
     worst = 0.0
     for key, value in zip(keys, ours):
         expected = getattr(theirs, key).numpy()
         assert expected.shape == value.shape
         difference = np.abs(expected - value)
-        if name != "BertForMultipleChoice" and value.ndim > 1 and value.shape[1] == encoded["input_ids"].shape[1]:
+        if not name.endswith("ForMultipleChoice") and value.ndim > 1 and value.shape[1] == encoded["input_ids"].shape[1]:
             difference = difference[encoded["attention_mask"].numpy() > 0]  # outputs at padding positions have no meaning
         worst = max(worst, float(difference.max()))
     print(f"{worst:.2e}  {name}  {folder}")
@@ -147,10 +159,14 @@ def compare_relation(bertc, folder):
 def main():
     bertc, worst = sys.argv[1], 0.0
     with tempfile.TemporaryDirectory() as top:
-        for activation in ("gelu", "gelu_new"):
+        for variant in ("gelu", "gelu_new", "cls", "mean"):
             for name in HEADS:
-                folder = os.path.join(top, activation, name)
-                make_folder(folder, name, activation)
+                if variant in ("cls", "mean"):
+                    name = "Modern" + name
+                if not hasattr(transformers, name):
+                    continue
+                folder = os.path.join(top, variant, name)
+                make_folder(folder, name, variant)
                 worst = max(worst, compare(bertc, folder, name, folder + "-onnx"))
         worst = max(worst, compare_pooling(bertc, os.path.join(top, "vectors")))
         worst = max(worst, compare_relation(bertc, os.path.join(top, "relation")))

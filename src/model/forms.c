@@ -186,6 +186,7 @@ static const struct model_form forms[] = {
 		.first_row = {.activation = ACTIVATION_GELU_ERF, .has_norm = true},
 		.choice = {.activation = ACTIVATION_GELU_ERF, .has_norm = true},
 		.rows = {.activation = ACTIVATION_GELU_ERF, .has_norm = true},
+		.span_layer = "classifier",
 		.keys = &modernbert_keys,
 		.defaults = &modernbert_defaults,
 		.read = modernbert_config_read,
@@ -232,7 +233,7 @@ const struct head_form *model_head_form(const struct model_config *config, const
 
 bool model_head_transforms(const struct model_config *config, const struct head *head)
 {
-	return model_head_form(config, head)->has_norm && (head->pooled || head->input == INPUT_ALL_ROWS);
+	return model_head_form(config, head)->has_norm && (head->pooled || head->joined <= 1);
 }
 
 int32_t model_wide_size(const struct model_config *config)

@@ -132,7 +132,7 @@ static struct dropout head_dropout(const struct model *model, const struct activ
 	const struct model_config *config = &model->config;
 	const struct head *head = &model->heads.head[number];
 	double p = isnan(config->classifier_dropout) ? config->hidden_dropout_prob : config->classifier_dropout;
-	if (head->loss == LOSS_SEGMENT)
+	if (head->loss == LOSS_SEGMENT && !model_head_transforms(config, head))
 		p = config->span_dropout;
 	else if (model_head_form(config, head)->own_dropout)
 		p = config->choice_dropout;

@@ -270,6 +270,10 @@ enum status model_create(struct model **out, struct backend *be, const struct mo
 	TRY(memory_new(&model, 1, sizeof *model, "model"));
 	model->config = *config;
 	model->heads = *heads;
+	for (int h = 0; h < heads->count && model_form_of(config)->span_layer; h++)
+		if (heads->head[h].loss == LOSS_SEGMENT)
+			snprintf(model->heads.head[h].name, sizeof model->heads.head[h].name, "%s",
+				 model_form_of(config)->span_layer);
 	model->backend = be;
 	enum status status;
 	TRY_GOTO(memory_new(&model->parameters, most, sizeof *model->parameters, "model parameters"), fail);
@@ -292,7 +296,7 @@ enum status model_create(struct model **out, struct backend *be, const struct mo
 		if (heads->head[h].loss == LOSS_WORDS)
 			add_rows(model, word_rows, COUNT(word_rows), "", (int32_t)layers, model);
 		else
-			add_head(model, &heads->head[h], &model->head_weights[h]);
+			add_head(model, &model->heads.head[h], &model->head_weights[h]);
 	}
 	if (heads->projection > 0)
 		add_projection(model);

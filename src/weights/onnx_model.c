@@ -11,14 +11,32 @@
 #include "model/forms.h"
 #include "weights/weight_names.h"
 
+/* What is needed to pool rows into one vector per text; made when first needed. */
+struct pooling {
+	struct onnx_value hidden, mask; /* mask (batch, sequence, 1) */
+	struct onnx_value rows;         /* the sequence axis, as a list */
+	struct onnx_value numbers;      /* see token_numbers() */
+};
+
+/* What layers of one kind, global or local, share; made when first needed. */
+struct layer_kind {
+	const char *name;
+	struct onnx_value mask;     /* added to scores */
+	struct onnx_value cos, sin; /* of rotary positions (sequence, columns of a head) */
+	float frequencies[ROTARY_LIMIT / 2];
+};
+
 struct builder {
 	struct onnx_graph graph;
 	const struct onnx_model_content *content;
 	const struct model *model;
 	struct onnx_value input_ids, attention_mask, token_type_ids;
 	struct onnx_value hidden_shape; /* [0, 0, H] */
-	struct onnx_value heads_shape;  /* [0, 0, A, D] */
-	struct onnx_value first, half, one, root_half;
+	struct onnx_value heads_shape;  /* [0, 0, A, D]; if query, key, and value are one tensor, [0, 0, 3A, D] */
+	struct onnx_value first, half, one, root_half, lowest, score_scale;
+	struct onnx_value rows; /* 0, 1, 2, ...: as many as the input is long */
+	struct layer_kind kinds[2];
+	struct pooling pooling;
 	char value_name[128];
 };
 
@@ -152,13 +170,16 @@ static struct onnx_value transpose(struct builder *b, const char *name, struct o
 	return onnx_node(&b->graph, "Transpose", name, &x, 1, &attribute, 1);
 }
 
-/* The weight "PREFIX.SUFFIX"; matrices for MatMul, which computes x w, are transposed (`turned`). */
+/* The weight "PREFIX.SUFFIX", or an empty value for a bias that the model lacks; matrices for MatMul, which computes x w, are
+ * transposed (`turned`). */
 static struct onnx_value parameter(struct builder *b, const char *prefix, const char *suffix, bool turned)
 {
 	char name[128];
 	snprintf(name, sizeof name, "%s%s%s", prefix, *prefix ? "." : "", suffix);
 	int64_t number = model_find_parameter(b->model, name);
-	BUG_IF(number < 0);
+	BUG_IF(number < 0 && strcmp(suffix, "bias") != 0);
+	if (number < 0)
+		return (struct onnx_value){""};
 	const struct parameter *p = &b->model->parameters[number];
 	return onnx_weight(&b->graph, &(struct onnx_weight){.name = name,
 							    .rank = parameter_rank(p),
@@ -173,7 +194,7 @@ static struct onnx_value linear(struct builder *b, const char *layer, struct onn
 {
 	struct onnx_value w = parameter(b, layer, "weight", true), bias = parameter(b, layer, "bias", false);
 	struct onnx_value product = apply(b, "MatMul", name_of(b, "/%s/MatMul", layer), VALUES(x, w));
-	return apply(b, "Add", name_of(b, "/%s/Add", layer), VALUES(bias, product));
+	return !bias.name[0] ? product : apply(b, "Add", name_of(b, "/%s/Add", layer), VALUES(bias, product));
 }
 
 static struct onnx_value normalized(struct builder *b, const char *layer, const char *name, struct onnx_value x)
@@ -184,6 +205,16 @@ static struct onnx_value normalized(struct builder *b, const char *layer, const 
 	};
 	struct onnx_value gamma = parameter(b, layer, "weight", false), beta = parameter(b, layer, "bias", false);
 	return onnx_node(&b->graph, "LayerNormalization", name, VALUES(x, gamma, beta), attributes, 2);
+}
+
+/* Columns, heads, or rows [from, to) of x; `number` tells the parts of one place apart. */
+static struct onnx_value slice(struct builder *b, const char *place, int number, struct onnx_value x, int64_t axis, int64_t from,
+			       int64_t to)
+{
+	struct onnx_value start = onnx_integers(&b->graph, name_of(b, "/%s/from_%d", place, number), &from, 1, 1);
+	struct onnx_value end = onnx_integers(&b->graph, name_of(b, "/%s/to_%d", place, number), &to, 1, 1);
+	struct onnx_value axes = onnx_integers(&b->graph, name_of(b, "/%s/axis_%d", place, number), &axis, 1, 1);
+	return apply(b, "Slice", name_of(b, "/%s/part_%d", place, number), VALUES(x, start, end, axes));
 }
 
 /* x / 2 (1 + erf(x / sqrt 2)), or x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) */
@@ -242,7 +273,9 @@ static void add_constants(struct builder *b)
 	const struct model_config *config = &b->model->config;
 	int64_t hidden = config->hidden_size, heads = config->num_attention_heads;
 	b->hidden_shape = onnx_integers(&b->graph, "/hidden_shape", (const int64_t[]){0, 0, hidden}, 3, 1);
-	b->heads_shape = onnx_integers(&b->graph, "/heads_shape", (const int64_t[]){0, 0, heads, hidden / heads}, 4, 1);
+	int64_t together = model_form_of(config)->fused ? 3 * heads : heads;
+	b->heads_shape = onnx_integers(&b->graph, "/heads_shape", (const int64_t[]){0, 0, together, hidden / heads}, 4, 1);
+	b->score_scale = onnx_number(&b->graph, "/score_scale", (float)(1 / sqrt((double)hidden / (double)heads)));
 	b->half = onnx_number(&b->graph, "/half", 0.5f);
 	b->one = onnx_number(&b->graph, "/one", 1);
 	bool words = model_heads_tied(&b->model->heads);
@@ -285,7 +318,8 @@ static struct onnx_value embeddings(struct builder *b)
 					       VALUES(parameter(b, place, "token_type_embeddings.weight", false), types));
 		sum = apply(b, "Add", "/embeddings/word_and_type", VALUES(sum, type));
 	}
-	sum = apply(b, "Add", "/embeddings/sum", VALUES(sum, positions(b)));
+	if (model_form_of(config)->positions == POSITIONS_LEARNED)
+		sum = apply(b, "Add", "/embeddings/sum", VALUES(sum, positions(b)));
 	sum = normalized(b, "bert.embeddings.LayerNorm", "/embeddings/LayerNorm", sum);
 	return model_embedding_size(config) == config->hidden_size ? sum : linear(b, "bert.embeddings_project", sum);
 }
@@ -294,11 +328,85 @@ static struct onnx_value embeddings(struct builder *b)
 static struct onnx_value score_mask(struct builder *b)
 {
 	struct onnx_value axes = onnx_integers(&b->graph, "/mask/axes", (const int64_t[]){1, 2}, 2, 1);
-	struct onnx_value lowest = onnx_number(&b->graph, "/mask/lowest", -FLT_MAX);
+	b->lowest = onnx_number(&b->graph, "/mask/lowest", -FLT_MAX);
 	struct onnx_value mask = apply_with(b, "Cast", "/mask/float", "to", ONNX_FLOAT, VALUES(b->attention_mask));
 	mask = apply(b, "Unsqueeze", "/mask/unsqueezed", VALUES(mask, axes));
 	mask = apply(b, "Sub", "/mask/inverted", VALUES(b->one, mask));
-	return apply(b, "Mul", "/mask", VALUES(mask, lowest));
+	return apply(b, "Mul", "/mask", VALUES(mask, b->lowest));
+}
+
+static struct onnx_value row_numbers(struct builder *b)
+{
+	struct onnx_value none = onnx_integers(&b->graph, "/rows/from", (const int64_t[]){0}, 1, 0);
+	struct onnx_value step = onnx_integers(&b->graph, "/rows/step", (const int64_t[]){1}, 1, 0);
+	struct onnx_value axis = onnx_integers(&b->graph, "/rows/axis", (const int64_t[]){0}, 1, 1);
+	struct onnx_value length = apply_with(b, "Shape", "/rows/length", "start", 1, VALUES(b->input_ids));
+	length = apply(b, "Squeeze", "/rows/count", VALUES(length, axis));
+	return apply(b, "Range", "/rows", VALUES(none, length, step));
+}
+
+/* The same mask, where keys outside a row's window count as padding. No sum of two masks: it would be minus infinity, and a row
+ * that sees nothing would be NaN. */
+static struct onnx_value window_mask(struct builder *b, struct onnx_value mask)
+{
+	struct onnx_value window =
+		onnx_integers(&b->graph, "/window", (const int64_t[]){b->model->config.attention.window}, 1, 0);
+	struct onnx_value first = onnx_integers(&b->graph, "/window/first", (const int64_t[]){0}, 1, 1);
+	struct onnx_value second = onnx_integers(&b->graph, "/window/second", (const int64_t[]){1}, 1, 1);
+	struct onnx_value keys = apply(b, "Unsqueeze", "/window/keys", VALUES(b->rows, first));
+	struct onnx_value queries = apply(b, "Unsqueeze", "/window/queries", VALUES(b->rows, second));
+	struct onnx_value away = apply(b, "Sub", "/window/difference", VALUES(keys, queries));
+	away = apply(b, "Abs", "/window/distance", VALUES(away));
+	away = apply(b, "Greater", "/window/is_outside", VALUES(away, window));
+	return apply(b, "Where", "/window/mask", VALUES(away, b->lowest, mask));
+}
+
+/* Cosine and sine of each row's angles, of which a head's second half repeats the first. */
+static void add_angles(struct builder *b, struct layer_kind *kind, double base)
+{
+	int32_t columns = b->model->config.hidden_size / b->model->config.num_attention_heads;
+	rotary_frequencies(base, columns, kind->frequencies);
+	struct onnx_value frequencies =
+		onnx_weight(&b->graph, &(struct onnx_weight){.name = name_of(b, "/%s/frequencies", kind->name),
+							     .rank = 2,
+							     .rows = 1,
+							     .columns = columns / 2,
+							     .numbers = kind->frequencies});
+	struct onnx_value axis = onnx_integers(&b->graph, name_of(b, "/%s/axis", kind->name), (const int64_t[]){1}, 1, 1);
+	struct onnx_value rows = apply_with(b, "Cast", name_of(b, "/%s/rows", kind->name), "to", ONNX_FLOAT, VALUES(b->rows));
+	rows = apply(b, "Unsqueeze", name_of(b, "/%s/column", kind->name), VALUES(rows, axis));
+	struct onnx_value half = apply(b, "Mul", name_of(b, "/%s/angles", kind->name), VALUES(rows, frequencies));
+	half = apply_with(b, "Concat", name_of(b, "/%s/angles_twice", kind->name), "axis", 1, VALUES(half, half));
+	kind->cos = apply(b, "Cos", name_of(b, "/%s/cos", kind->name), VALUES(half));
+	kind->sin = apply(b, "Sin", name_of(b, "/%s/sin", kind->name), VALUES(half));
+}
+
+static const struct layer_kind *kind_of(struct builder *b, int32_t layer)
+{
+	const struct model_config *config = &b->model->config;
+	bool is_global = model_layer_is_global(config, layer), rotary = model_form_of(config)->positions == POSITIONS_ROTARY;
+	struct layer_kind *kind = &b->kinds[is_global];
+	if (kind->name)
+		return kind;
+	kind->name = is_global ? "global" : "local";
+	if ((rotary || !is_global) && !b->rows.name[0])
+		b->rows = row_numbers(b);
+	kind->mask = is_global ? score_mask(b) : window_mask(b, b->kinds[true].mask); /* layer 0 is global */
+	if (rotary)
+		add_angles(b, kind, is_global ? config->attention.global_base : config->attention.local_base);
+	return kind;
+}
+
+/* Turns queries or keys (batch, head, row, column): x cos + (-x2, x1) sin, where x1 and x2 are the halves of x. */
+static struct onnx_value rotated(struct builder *b, const char *place, const struct layer_kind *kind, struct onnx_value x)
+{
+	int64_t columns = b->model->config.hidden_size / b->model->config.num_attention_heads;
+	struct onnx_value left = slice(b, place, 0, x, 3, 0, columns / 2), right = slice(b, place, 1, x, 3, columns / 2, columns);
+	right = apply(b, "Neg", name_of(b, "/%s/negated", place), VALUES(right));
+	struct onnx_value turned = apply_with(b, "Concat", name_of(b, "/%s/swapped", place), "axis", 3, VALUES(right, left));
+	turned = apply(b, "Mul", name_of(b, "/%s/sine", place), VALUES(turned, kind->sin));
+	x = apply(b, "Mul", name_of(b, "/%s/cosine", place), VALUES(x, kind->cos));
+	return apply(b, "Add", name_of(b, "/%s/rotated", place), VALUES(x, turned));
 }
 
 /* The query, key, or value of a layer, grouped by head; `order` permutes (batch, row, head, column). */
@@ -312,162 +420,115 @@ static struct onnx_value projection(struct builder *b, const char *layer, const 
 	return transpose(b, name_of(b, "/%s/by_head", place), x, order, 4);
 }
 
-static struct onnx_value attention(struct builder *b, const char *layer, struct onnx_value x, struct onnx_value mask,
-				   struct onnx_value scale)
+static const int64_t by_head[] = {0, 2, 1, 3}; /* (batch, row, head, column) to (batch, head, row, column), and back */
+
+/* Query, key (with its last two axes swapped), and value of a layer. */
+static void projections(struct builder *b, const char *layer, const struct layer_kind *kind, struct onnx_value x,
+			struct onnx_value out[3])
 {
-	static const int64_t by_head[] = {0, 2, 1, 3}, turned[] = {0, 2, 3, 1};
-	struct onnx_value query = projection(b, layer, "query", x, by_head), key = projection(b, layer, "key", x, turned);
-	struct onnx_value value = projection(b, layer, "value", x, by_head);
-	struct onnx_value scores = apply(b, "MatMul", name_of(b, "/%s/scores", layer), VALUES(query, key));
-	scores = apply(b, "Mul", name_of(b, "/%s/scores_scaled", layer), VALUES(scores, scale));
-	scores = apply(b, "Add", name_of(b, "/%s/scores_masked", layer), VALUES(scores, mask));
+	static const int64_t turned[] = {0, 2, 3, 1}, keys[] = {0, 1, 3, 2};
+	int64_t heads = b->model->config.num_attention_heads;
+	char place[112];
+	if (!model_form_of(&b->model->config)->fused) {
+		out[0] = projection(b, layer, "query", x, by_head);
+		out[1] = projection(b, layer, "key", x, turned);
+		out[2] = projection(b, layer, "value", x, by_head);
+		return;
+	}
+	x = projection(b, layer, "qkv", x, by_head);
+	for (int i = 0; i < 3; i++) {
+		snprintf(place, sizeof place, "%s.attention.self.%s", layer, ((const char *const[]){"query", "key", "value"})[i]);
+		out[i] = slice(b, place, 2, x, 1, i * heads, (i + 1) * heads);
+		if (i < 2 && kind->cos.name[0])
+			out[i] = rotated(b, place, kind, out[i]);
+	}
+	out[1] = transpose(b, name_of(b, "/%s/keys", layer), out[1], keys, 4);
+}
+
+static struct onnx_value attention(struct builder *b, const char *layer, const struct layer_kind *kind, struct onnx_value x)
+{
+	struct onnx_value parts[3];
+	projections(b, layer, kind, x, parts);
+	struct onnx_value scores = apply(b, "MatMul", name_of(b, "/%s/scores", layer), VALUES(parts[0], parts[1]));
+	scores = apply(b, "Mul", name_of(b, "/%s/scores_scaled", layer), VALUES(scores, b->score_scale));
+	scores = apply(b, "Add", name_of(b, "/%s/scores_masked", layer), VALUES(scores, kind->mask));
 	scores = apply_with(b, "Softmax", name_of(b, "/%s/probabilities", layer), "axis", -1, VALUES(scores));
-	struct onnx_value y = apply(b, "MatMul", name_of(b, "/%s/attention", layer), VALUES(scores, value));
+	struct onnx_value y = apply(b, "MatMul", name_of(b, "/%s/attention", layer), VALUES(scores, parts[2]));
 	y = transpose(b, name_of(b, "/%s/attention_by_row", layer), y, by_head, 4);
 	return apply(b, "Reshape", name_of(b, "/%s/attention_joined", layer), VALUES(y, b->hidden_shape));
 }
 
+static struct onnx_value feed_forward(struct builder *b, const char *layer, struct onnx_value x)
+{
+	enum activation activation = b->model->config.hidden_act;
+	int64_t inner = b->model->config.intermediate_size;
+	char place[112];
+	snprintf(place, sizeof place, "%s.intermediate.dense", layer);
+	x = linear(b, place, x);
+	if (model_form_of(&b->model->config)->gated) {
+		struct onnx_value left = slice(b, place, 0, x, 2, 0, inner), right = slice(b, place, 1, x, 2, inner, 2 * inner);
+		left = gelu(b, activation, place, left);
+		x = apply(b, "Mul", name_of(b, "/%s/gated", place), VALUES(left, right));
+	} else {
+		x = gelu(b, activation, place, x);
+	}
+	snprintf(place, sizeof place, "%s.output.dense", layer);
+	return linear(b, place, x);
+}
+
+/* Adds a branch to the residual stream. */
 static struct onnx_value residual(struct builder *b, const char *layer, const char *part, struct onnx_value branch,
 				  struct onnx_value x)
 {
-	char place[112];
-	snprintf(place, sizeof place, "%s.%s", layer, part);
-	struct onnx_value sum = apply(b, "Add", name_of(b, "/%s/residual", place), VALUES(branch, x));
-	snprintf(place, sizeof place, "%s.%s.LayerNorm", layer, part);
-	return normalized(b, place, name_of(b, "/%s", place), sum);
+	return apply(b, "Add", name_of(b, "/%s.%s/residual", layer, part), VALUES(branch, x));
 }
 
-static struct onnx_value layer_output(struct builder *b, int32_t number, struct onnx_value x, struct onnx_value mask,
-				      struct onnx_value scale)
+/* With pre-norm, `stream` is the sum of which x is the norm; otherwise norms follow the sums, and it is x itself. */
+static void layer_output(struct builder *b, int32_t number, struct onnx_value *x, struct onnx_value *stream)
 {
+	const struct model_config *config = &b->model->config;
+	bool pre_norm = model_form_of(config)->pre_norm;
 	char layer[64], place[112];
 	snprintf(layer, sizeof layer, "bert.encoder.layer.%d", number);
-	struct onnx_value y = attention(b, layer, x, mask, scale);
+	struct onnx_value y = attention(b, layer, kind_of(b, number), *x);
 	snprintf(place, sizeof place, "%s.attention.output.dense", layer);
-	x = residual(b, layer, "attention.output", linear(b, place, y), x);
-	snprintf(place, sizeof place, "%s.intermediate.dense", layer);
-	y = gelu(b, b->model->config.hidden_act, place, linear(b, place, x));
-	snprintf(place, sizeof place, "%s.output.dense", layer);
-	return residual(b, layer, "output", linear(b, place, y), x);
+	*stream = residual(b, layer, "attention.output", linear(b, place, y), *stream);
+	snprintf(place, sizeof place, "%s.attention.output.LayerNorm", layer);
+	*x = normalized(b, place, name_of(b, "/%s.attention.output", layer), *stream);
+	*stream = residual(b, layer, "output", feed_forward(b, layer, *x), pre_norm ? *stream : *x);
+	if (!pre_norm)
+		snprintf(place, sizeof place, "%s.output.LayerNorm", layer);
+	else if (number + 1 < config->num_hidden_layers)
+		snprintf(place, sizeof place, "bert.encoder.layer.%d.input.LayerNorm", number + 1);
+	else
+		snprintf(place, sizeof place, "bert.final.LayerNorm");
+	*x = normalized(b, place, name_of(b, "/%s.output", layer), *stream);
+	if (!pre_norm)
+		*stream = *x;
 }
 
 static struct onnx_value encoder(struct builder *b)
 {
-	const struct model_config *config = &b->model->config;
-	struct onnx_value mask = score_mask(b), x = embeddings(b);
-	struct onnx_value scale = onnx_number(&b->graph, "/score_scale",
-					      (float)(1 / sqrt((double)config->hidden_size / config->num_attention_heads)));
-	for (int32_t i = 0; i < config->num_hidden_layers; i++)
-		x = layer_output(b, i, x, mask, scale);
+	struct onnx_value x = embeddings(b), stream = x;
+	for (int32_t i = 0; i < b->model->config.num_hidden_layers; i++)
+		layer_output(b, i, &x, &stream);
 	return x;
-}
-
-/* ---- Heads ---- */
-
-/* Gives a value the name of an output. */
-static struct onnx_value named(struct builder *b, const char *name, struct onnx_value x)
-{
-	return apply(b, "Identity", name, VALUES(x));
-}
-
-static struct onnx_value pooler(struct builder *b, struct onnx_value hidden)
-{
-	struct onnx_value row = apply_with(b, "Gather", "/pooler/first_row", "axis", 1, VALUES(hidden, first(b)));
-	row = linear(b, b->model->heads.pooler ? "bert.pooler.dense" : CLASSIFIER_DENSE, row);
-	if (pooler_activation(b->model) == ACTIVATION_TANH)
-		return apply(b, "Tanh", "/pooler", VALUES(row));
-	return gelu(b, pooler_activation(b->model), "pooler", row);
-}
-
-/* Scores for every vocabulary entry in every row; the matrix is tied to the word embeddings. */
-static void word_head(struct builder *b, struct onnx_value hidden)
-{
-	static const int64_t turned[] = {1, 0};
-	struct onnx_value x = linear(b, "cls.predictions.transform.dense", hidden);
-	x = gelu(b, model_words_activation(&b->model->config), "cls.predictions.transform", x);
-	x = normalized(b, "cls.predictions.transform.LayerNorm", "/predictions/transformed", x);
-	struct onnx_value table = {"bert.embeddings.word_embeddings.weight"};
-	table = transpose(b, "/predictions/table", table, turned, 2);
-	x = apply(b, "MatMul", "/predictions/MatMul", VALUES(x, table));
-	apply(b, "Add", "logits", VALUES(x, parameter(b, "cls.predictions", "bias", false)));
-}
-
-static void span_head(struct builder *b, const struct head *head, struct onnx_value hidden)
-{
-	struct onnx_value x = linear(b, head->name, hidden);
-	struct onnx_value second = onnx_integers(&b->graph, "/second", (const int64_t[]){1}, 1, 0);
-	apply_with(b, "Gather", "start_logits", "axis", 2, VALUES(x, first(b)));
-	apply_with(b, "Gather", "end_logits", "axis", 2, VALUES(x, second));
-}
-
-/* The rows at entity_positions, concatenated. */
-static struct onnx_value joined_rows(struct builder *b, const struct head *head, const struct onnx_model_facts *facts,
-				     struct onnx_value hidden)
-{
-	struct onnx_dimension dimensions[4];
-	const struct onnx_tensor_facts *input = &facts->inputs[facts->input_count - 1];
-	name_dimensions(b, input, dimensions);
-	struct onnx_value rows = onnx_input(&b->graph, input->name, ONNX_INT64, dimensions, input->rank);
-	struct onnx_value axis = onnx_integers(&b->graph, "/entities/axis", (const int64_t[]){2}, 1, 1);
-	struct onnx_value shape = onnx_integers(&b->graph, "/entities/shape",
-						(const int64_t[]){0, (int64_t)head->joined * b->model->config.hidden_size}, 2, 1);
-	rows = apply(b, "Unsqueeze", "/entities/rows", VALUES(rows, axis));
-	rows = apply_with(b, "GatherND", "/entities/values", "batch_dims", 1, VALUES(hidden, rows));
-	return apply(b, "Reshape", "/entities", VALUES(rows, shape));
-}
-
-/* Turns one score per sequence into one row of scores per example. */
-static struct onnx_value scores_of_choices(struct builder *b, struct onnx_value x)
-{
-	const struct onnx_attribute both[] = {{.name = "start", .kind = ONNX_ATTRIBUTE_INT, .integer = 0},
-					      {.name = "end", .kind = ONNX_ATTRIBUTE_INT, .integer = 2}};
-	struct onnx_value ids = {"input_ids"};
-	struct onnx_value shape = onnx_node(&b->graph, "Shape", "/choices/shape", &ids, 1, both, 2);
-	return apply(b, "Reshape", "/choices/scores", VALUES(x, shape));
-}
-
-static void class_head(struct builder *b, const struct head *head, const struct onnx_model_facts *facts, struct onnx_value hidden,
-		       const char *output)
-{
-	struct onnx_value x = hidden;
-	if (head->pooled)
-		x = pooler(b, hidden);
-	else if (head->input == INPUT_FIRST_ROW)
-		x = apply_with(b, "Gather", name_of(b, "/%s/first_row", head->name), "axis", 1, VALUES(hidden, first(b)));
-	else if (joins_rows(head))
-		x = joined_rows(b, head, facts, hidden);
-	x = linear(b, head->name, x);
-	if (has_choices(b->model))
-		x = scores_of_choices(b, x);
-	named(b, output, x);
-}
-
-static void add_heads(struct builder *b, const struct onnx_model_facts *facts, struct onnx_value hidden)
-{
-	const struct model *model = b->model;
-	const struct head *head = main_head(model);
-	if (!head) {
-		named(b, "last_hidden_state", hidden);
-		if (model->heads.pooler)
-			named(b, "pooler_output", pooler(b, hidden));
-	} else if (head->loss == LOSS_WORDS) {
-		word_head(b, hidden);
-		if (model->heads.count > 1)
-			class_head(b, &model->heads.head[1], facts, hidden, "seq_relationship_logits");
-	} else if (head->loss == LOSS_SEGMENT) {
-		span_head(b, head, hidden);
-	} else {
-		class_head(b, head, facts, hidden, "logits");
-	}
 }
 
 /* ---- Pooling into one vector per text ---- */
 
-struct pooling {
-	struct onnx_value hidden, mask; /* mask (batch, sequence, 1) */
-	struct onnx_value rows;         /* the sequence axis, as a list */
-	struct onnx_value numbers;      /* see token_numbers() */
-};
+static struct pooling *pooling_of(struct builder *b, struct onnx_value hidden)
+{
+	struct pooling *p = &b->pooling;
+	if (p->mask.name[0])
+		return p;
+	struct onnx_value last = onnx_integers(&b->graph, "/pooling/columns", (const int64_t[]){2}, 1, 1);
+	p->hidden = hidden;
+	p->rows = onnx_integers(&b->graph, "/pooling/rows", (const int64_t[]){1}, 1, 1);
+	p->mask = apply_with(b, "Cast", "/pooling/mask_float", "to", ONNX_FLOAT, VALUES(b->attention_mask));
+	p->mask = apply(b, "Unsqueeze", "/pooling/mask", VALUES(p->mask, last));
+	return p;
+}
 
 static struct onnx_value summed(struct builder *b, const char *name, struct onnx_value x, struct onnx_value axes)
 {
@@ -534,17 +595,126 @@ static struct onnx_value pooled(struct builder *b, struct pooling *p, unsigned m
 	}
 }
 
+/* ---- Heads ---- */
+
+/* Gives a value the name of an output. */
+static struct onnx_value named(struct builder *b, const char *name, struct onnx_value x)
+{
+	return apply(b, "Identity", name, VALUES(x));
+}
+
+static struct onnx_value pooler(struct builder *b, struct onnx_value hidden)
+{
+	struct onnx_value row = apply_with(b, "Gather", "/pooler/first_row", "axis", 1, VALUES(hidden, first(b)));
+	row = linear(b, b->model->heads.pooler ? "bert.pooler.dense" : CLASSIFIER_DENSE, row);
+	if (pooler_activation(b->model) == ACTIVATION_TANH)
+		return apply(b, "Tanh", "/pooler", VALUES(row));
+	return gelu(b, pooler_activation(b->model), "pooler", row);
+}
+
+static struct onnx_value transformed(struct builder *b, struct onnx_value rows)
+{
+	struct onnx_value x = linear(b, "cls.predictions.transform.dense", rows);
+	x = gelu(b, model_words_activation(&b->model->config), "cls.predictions.transform", x);
+	return normalized(b, "cls.predictions.transform.LayerNorm", "/predictions/transformed", x);
+}
+
+/* Scores for every vocabulary entry in every row; the matrix is tied to the word embeddings. */
+static void word_head(struct builder *b, struct onnx_value hidden)
+{
+	static const int64_t turned[] = {1, 0};
+	struct onnx_value x = transformed(b, hidden);
+	struct onnx_value table = {"bert.embeddings.word_embeddings.weight"};
+	table = transpose(b, "/predictions/table", table, turned, 2);
+	x = apply(b, "MatMul", "/predictions/MatMul", VALUES(x, table));
+	apply(b, "Add", "logits", VALUES(x, parameter(b, "cls.predictions", "bias", false)));
+}
+
+static void span_head(struct builder *b, const struct head *head, struct onnx_value hidden)
+{
+	if (model_head_transforms(&b->model->config, head))
+		hidden = transformed(b, hidden);
+	struct onnx_value x = linear(b, head->name, hidden);
+	struct onnx_value second = onnx_integers(&b->graph, "/second", (const int64_t[]){1}, 1, 0);
+	apply_with(b, "Gather", "start_logits", "axis", 2, VALUES(x, first(b)));
+	apply_with(b, "Gather", "end_logits", "axis", 2, VALUES(x, second));
+}
+
+/* The rows at entity_positions, concatenated. */
+static struct onnx_value joined_rows(struct builder *b, const struct head *head, const struct onnx_model_facts *facts,
+				     struct onnx_value hidden)
+{
+	struct onnx_dimension dimensions[4];
+	const struct onnx_tensor_facts *input = &facts->inputs[facts->input_count - 1];
+	name_dimensions(b, input, dimensions);
+	struct onnx_value rows = onnx_input(&b->graph, input->name, ONNX_INT64, dimensions, input->rank);
+	struct onnx_value axis = onnx_integers(&b->graph, "/entities/axis", (const int64_t[]){2}, 1, 1);
+	struct onnx_value shape = onnx_integers(&b->graph, "/entities/shape",
+						(const int64_t[]){0, (int64_t)head->joined * b->model->config.hidden_size}, 2, 1);
+	rows = apply(b, "Unsqueeze", "/entities/rows", VALUES(rows, axis));
+	rows = apply_with(b, "GatherND", "/entities/values", "batch_dims", 1, VALUES(hidden, rows));
+	return apply(b, "Reshape", "/entities", VALUES(rows, shape));
+}
+
+/* Turns one score per sequence into one row of scores per example. */
+static struct onnx_value scores_of_choices(struct builder *b, struct onnx_value x)
+{
+	const struct onnx_attribute both[] = {{.name = "start", .kind = ONNX_ATTRIBUTE_INT, .integer = 0},
+					      {.name = "end", .kind = ONNX_ATTRIBUTE_INT, .integer = 2}};
+	struct onnx_value ids = {"input_ids"};
+	struct onnx_value shape = onnx_node(&b->graph, "Shape", "/choices/shape", &ids, 1, both, 2);
+	return apply(b, "Reshape", "/choices/scores", VALUES(x, shape));
+}
+
+static void class_head(struct builder *b, const struct head *head, const struct onnx_model_facts *facts, struct onnx_value hidden,
+		       const char *output)
+{
+	bool transforms = model_head_transforms(&b->model->config, head);
+	struct onnx_value x = hidden;
+	if (head->pooled && !transforms)
+		x = pooler(b, hidden);
+	else if (head->input == INPUT_FIRST_ROW && b->model->config.mean_pooling)
+		x = pooled_mean(b, pooling_of(b, hidden), "head", b->pooling.mask, false);
+	else if (head->input == INPUT_FIRST_ROW)
+		x = apply_with(b, "Gather", name_of(b, "/%s/first_row", head->name), "axis", 1, VALUES(hidden, first(b)));
+	else if (joins_rows(head))
+		x = joined_rows(b, head, facts, hidden);
+	if (transforms)
+		x = transformed(b, x);
+	x = linear(b, head->name, x);
+	if (has_choices(b->model))
+		x = scores_of_choices(b, x);
+	named(b, output, x);
+}
+
+static void add_heads(struct builder *b, const struct onnx_model_facts *facts, struct onnx_value hidden)
+{
+	const struct model *model = b->model;
+	const struct head *head = main_head(model);
+	if (!head) {
+		named(b, "last_hidden_state", hidden);
+		if (model->heads.pooler)
+			named(b, "pooler_output", pooler(b, hidden));
+	} else if (head->loss == LOSS_WORDS) {
+		word_head(b, hidden);
+		if (model->heads.count > 1)
+			class_head(b, &model->heads.head[1], facts, hidden, "seq_relationship_logits");
+	} else if (head->loss == LOSS_SEGMENT) {
+		span_head(b, head, hidden);
+	} else {
+		class_head(b, head, facts, hidden, "logits");
+	}
+}
+
+/* ---- The whole model ---- */
+
 static void add_sentence_embedding(struct builder *b, struct onnx_value hidden)
 {
-	struct pooling p = {.hidden = hidden, .rows = onnx_integers(&b->graph, "/pooling/rows", (const int64_t[]){1}, 1, 1)};
-	struct onnx_value last = onnx_integers(&b->graph, "/pooling/columns", (const int64_t[]){2}, 1, 1);
 	struct onnx_value parts[POOLING_MODES], x;
 	int count = 0;
-	p.mask = apply_with(b, "Cast", "/pooling/mask_float", "to", ONNX_FLOAT, VALUES(b->attention_mask));
-	p.mask = apply(b, "Unsqueeze", "/pooling/mask", VALUES(p.mask, last));
 	for (int m = 0; m < POOLING_MODES; m++)
 		if (b->content->pooling >> m & 1)
-			parts[count++] = pooled(b, &p, 1u << m);
+			parts[count++] = pooled(b, pooling_of(b, hidden), 1u << m);
 	x = count == 1 ? parts[0] : apply_with(b, "Concat", "/pooling/joined", "axis", 1, parts, count);
 	if (b->content->normalize) {
 		const struct onnx_attribute attributes[] = {
@@ -564,9 +734,6 @@ enum status onnx_model_write(const char *path, const struct onnx_model_content *
 	struct builder b = {.content = content, .model = content->model};
 	struct onnx_model_facts facts;
 	struct onnx_dimension dimensions[4];
-	const struct model_form *form = model_form_of(&content->model->config);
-	if (form->pre_norm)
-		return error_set(ERR_USAGE, "ONNX files cannot be written for models of the form \"%s\"", form->model_type);
 	onnx_model_describe(content, &facts);
 	add_inputs(&b, &facts);
 	add_constants(&b);

@@ -238,6 +238,7 @@ static void squad_heads(const struct task_state *state, struct model_heads *out)
 	*out = (struct model_heads){.architecture = "BertForQuestionAnswering", .count = 1};
 	out->head[0] = (struct head){
 		.input = INPUT_ALL_ROWS,
+		.drops = true,
 		.outputs = 2,
 		.loss = LOSS_SEGMENT,
 		.coefficient = 1,
