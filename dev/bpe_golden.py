@@ -7,7 +7,8 @@ Trains vocabularies on the sentences below. Prints the row for tests/golden/MANI
 
 {"texts": [...],
  "tokenizers": [{"name", "json": a tokenizer.json's text, "results": [[id, begin, end, ...] for each text],
-                 "pair": ids of the first two texts as a pair, "types": their types}, ...]}
+                 "pair": ids of the first two texts as a pair, "types": their types}, ...],
+ "decoders": [{"json": a tokenizer.json's text, "ids": [...] lists, "texts": what they are, "skipped": without special tokens}, ...]}
 Offsets are bytes.
 """
 import hashlib
@@ -17,7 +18,7 @@ import random
 import sys
 
 import tokenizers
-from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 SEED = 6
 SENTENCES = """The cats and the dogs sat on the mats and didn't eat the fish; they'll eat it.
@@ -82,6 +83,25 @@ def forms():
         yield behavior, split
 
 
+def decoder_rows():
+    entries = ["a", "##b", ".", "?n", "n't", "'", "'s", "▁a", "▁▁", "▁", "a▁b", "<0xE2>", "<0x82>", "<0xac>", "<0x4>", "<0xG0>", "Ġ", "â",
+               "Ĥ", "¬", "Ġé", "a</w>", "</w>b", " ", "xx", "x y", "do not", "中", "<unk>"]
+    rng = random.Random(SEED)
+    d = decoders
+    for decoder in (None, d.WordPiece(), d.WordPiece(prefix="a", cleanup=False), d.ByteLevel(), d.Metaspace(),
+                    d.Metaspace(prepend_scheme="never"), d.BPEDecoder(), d.ByteFallback(), d.Fuse(), d.Strip("x", 1, 1),
+                    d.Replace("x", "yz"), d.Sequence([d.Replace("▁", " "), d.ByteFallback(), d.Fuse(), d.Strip(" ", 1, 0)])):
+        tokenizer = Tokenizer(models.BPE({entry: i for i, entry in enumerate(entries)}, [], unk_token="<unk>"))
+        tokenizer.add_special_tokens(["<s>", "<unk>", AddedToken("a", special=True)])
+        tokenizer.add_tokens([" and , more do not"])
+        if decoder:
+            tokenizer.decoder = decoder
+        size = tokenizer.get_vocab_size()
+        ids = [[]] + [[rng.randrange(size) for _ in range(rng.randint(1, 20))] for _ in range(60)]
+        yield {"json": tokenizer.to_str(), "ids": ids, "texts": [tokenizer.decode(i, skip_special_tokens=False) for i in ids],
+               "skipped": [tokenizer.decode(i) for i in ids]}
+
+
 def in_bytes(text, offsets):
     return [len(text[:place].encode()) for place in offsets]
 
@@ -96,7 +116,7 @@ def main():
             results.append([n for i, o in zip(encoding.ids, encoding.offsets) for n in [i, *in_bytes(text, o)]])
         pair = tokenizer.encode(made[0], made[1])
         rows.append({"name": name, "json": tokenizer.to_str(), "results": results, "pair": pair.ids, "types": pair.type_ids})
-    data = json.dumps({"texts": made, "tokenizers": rows}, ensure_ascii=False, separators=(",", ":")).encode()
+    data = json.dumps({"texts": made, "tokenizers": rows, "decoders": list(decoder_rows())}, ensure_ascii=False, separators=(",", ":")).encode()
     with open(sys.argv[1], "wb") as file:
         file.write(data)
     print(f"bpe.json | dev/bpe_golden.py | Python {platform.python_version()}, tokenizers {tokenizers.__version__} | {SEED} | "

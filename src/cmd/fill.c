@@ -76,7 +76,7 @@ static void put_word(struct buffer *out, const struct vocab *vocab, int32_t id)
 {
 	struct buffer word = {0};
 	if (id < vocab->count)
-		vocab_decode(vocab, &id, 1, &word);
+		vocab_decode(vocab, &id, 1, false, &word);
 	const char *text = id < vocab->count ? buffer_string(&word) : blank_word(vocab, id);
 	const char *shown = TEXT_SHOWN(text + strspn(text, " "));
 	buffer_append(out, shown, strlen(shown));

@@ -132,7 +132,7 @@ static enum status decode_file(const struct vocab *vocab, const char *path)
 				 done);
 		TRY_GOTO(read_ids(vocab, path, number, line, size, &ids, &capacity, &count), done);
 		buffer_clear(&text);
-		vocab_decode(vocab, ids, count, &text);
+		vocab_decode(vocab, ids, count, false, &text);
 		buffer_char(&text, '\n');
 		TRY_GOTO(buffer_status(&text), done);
 		fwrite(text.data, 1, text.size, stdout);

@@ -499,7 +499,7 @@ struct look {
 static void spell(const struct vocab *vocab, const int32_t *ids, int32_t count, char sample[PREPARE_SAMPLE_BYTES])
 {
 	struct buffer text = {0};
-	vocab_decode(vocab, ids, count < PREPARE_SAMPLE_BYTES ? count : PREPARE_SAMPLE_BYTES, &text);
+	vocab_decode(vocab, ids, count < PREPARE_SAMPLE_BYTES ? count : PREPARE_SAMPLE_BYTES, false, &text);
 	set_sample(sample, buffer_string(&text), text.size);
 	buffer_release(&text);
 }

@@ -553,8 +553,6 @@ BERTC_API const uint32_t *bertc_tokens_offsets(const bertc_tokens *tokens)
 static enum status decode(const bertc_tokenizer *tokenizer, const int32_t *ids, int64_t count, bool skips, char **out)
 {
 	struct buffer text = {0};
-	int32_t *kept = NULL;
-	int64_t kept_count = 0;
 	enum status status;
 	TRY(library_given(out, "out"));
 	*out = NULL;
@@ -562,23 +560,17 @@ static enum status decode(const bertc_tokenizer *tokenizer, const int32_t *ids, 
 	TRY(library_not_negative(count, "count"));
 	if (count > 0)
 		TRY(library_given(ids, "ids"));
-	TRY(memory_new(&kept, count, sizeof *kept, "text"));
-	for (int64_t i = 0; i < count; i++) {
+	for (int64_t i = 0; i < count; i++)
 		if (ids[i] < 0 || ids[i] >= tokenizer->vocab.count)
-			TRY_GOTO(error_set(ERR_USAGE, "ids[%lld] is %d, and the vocabulary has %d entries", (long long)i, ids[i],
-					   tokenizer->vocab.count),
-				 done);
-		if (!skips || !vocab_is_special(&tokenizer->vocab, ids[i]))
-			kept[kept_count++] = ids[i];
-	}
-	vocab_decode(&tokenizer->vocab, kept, kept_count, &text);
+			return error_set(ERR_USAGE, "ids[%lld] is %d, and the vocabulary has %d entries", (long long)i, ids[i],
+					 tokenizer->vocab.count);
+	vocab_decode(&tokenizer->vocab, ids, count, skips, &text);
 	buffer_char(&text, '\0');
 	TRY_GOTO(buffer_status(&text), done);
 	TRY_GOTO(memory_new(out, (int64_t)text.size, 1, "text"), done);
 	memcpy(*out, text.data, text.size);
 done:
 	buffer_release(&text);
-	free(kept);
 	return status;
 }
 

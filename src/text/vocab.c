@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "text/tokenizer/chain.h"
+#include "text/tokenizer/decoder.h"
 #include "text/tokenizer/post_processor.h"
 #include "text/unicode.h"
 
@@ -406,5 +407,6 @@ void vocab_release(struct vocab *vocab)
 	if (vocab->chain)
 		chain_release(vocab->chain);
 	free(vocab->chain);
+	decoder_free(vocab->decoder);
 	*vocab = (struct vocab){.count = 0};
 }

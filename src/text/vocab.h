@@ -19,6 +19,7 @@ struct added_token {
 };
 
 struct chain;
+struct decoder;
 
 #define VOCAB_PREFIX_BYTES 16
 struct vocab {
@@ -30,6 +31,7 @@ struct vocab {
 	int32_t pad, unk, cls, sep, mask; /* ids of [PAD] [UNK] [CLS] [SEP] [MASK], whatever they are called */
 	struct token_template single, pair;
 	struct chain *chain;       /* how texts become entries; NULL: BERT's way, with tokenizer_settings */
+	struct decoder *decoder;   /* how entries become text again; NULL: BERT's way */
 	int32_t wordpiece_count;   /* entries from this id on are added tokens, not pieces of words */
 	struct added_token *added; /* [added_count] besides the five special tokens */
 	int32_t added_count;

@@ -103,6 +103,37 @@ static void test_golden(void **state)
 	}
 }
 
+static void check_decoded(const struct vocab *vocab, const struct json *row, const char *member, bool skips)
+{
+	const struct json *expected = json_member(row, member)->first_child;
+	for (const struct json *list = json_member(row, "ids")->first_child; list; list = list->next, expected = expected->next) {
+		struct buffer text = {0};
+		int32_t ids[32];
+		int64_t count = 0;
+		for (const struct json *id = list->first_child; id; id = id->next)
+			ids[count++] = (int32_t)id->integer;
+		vocab_decode(vocab, ids, count, skips, &text);
+		if (text.size != expected->text_size || memcmp(buffer_string(&text), expected->text, text.size) != 0)
+			fail_msg("%s: '%s' instead of '%s'", json_member(row, "json")->text, buffer_string(&text),
+				 expected->text);
+		buffer_release(&text);
+	}
+}
+
+static void test_decoders(void **state)
+{
+	(void)state;
+	for (const struct json *row = json_member(golden.root, "decoders")->first_child; row; row = row->next) {
+		const struct json *json = json_member(row, "json");
+		struct vocab vocab;
+		assert_ok(file_write(test_path("tokenizer.json"), json->text, json->text_size));
+		assert_ok(vocab_read(&vocab, test_path("tokenizer.json")));
+		check_decoded(&vocab, row, "texts", false);
+		check_decoded(&vocab, row, "skipped", true);
+		vocab_release(&vocab);
+	}
+}
+
 #define VOCAB                                                                                                                    \
 	"{\"<s>\": 0, \"<pad>\": 1, \"</s>\": 2, \"<unk>\": 3, \"<mask>\": 4, \"a\": 5, \"b\": 6, \"\xC4\xA0\": 7, \"ab\": 8}"
 
@@ -122,7 +153,7 @@ static void test_pair_files(void **state)
 	assert_ok(tokenizer_encode(tokenizer, "ab  <mask> aba", 14, &tokens));
 	assert_int_equal(tokens.count, 5);
 	assert_memory_equal(tokens.ids, expected, sizeof expected);
-	vocab_decode(&vocab, tokens.ids, tokens.count, &text);
+	vocab_decode(&vocab, tokens.ids, tokens.count, false, &text);
 	assert_string_equal(buffer_string(&text), "ab<mask> aba");
 	assert_int_equal(template_size(&vocab.pair), 4);
 	assert_int_equal(vocab.mask, 4);
@@ -183,10 +214,8 @@ static void test_long_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden),
-		cmocka_unit_test(test_pair_files),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_long_words),
+		cmocka_unit_test(test_golden),  cmocka_unit_test(test_decoders),   cmocka_unit_test(test_pair_files),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_long_words),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

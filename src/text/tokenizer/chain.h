@@ -64,15 +64,6 @@ struct offset_trimming {
 	uint8_t *spaces; /* [2 * vocabulary] spaces at the beginning and at the end of each entry */
 };
 
-/* How ids become text again. */
-enum decoding {
-	DECODE_WORDPIECE,     /* entries, with spaces between words */
-	DECODE_BYTES,         /* the bytes that the entries' characters stand for */
-	DECODE_METASPACE,     /* U+2581 is a space; the one at the beginning is left out */
-	DECODE_SENTENCEPIECE, /* the same, and "<0x0A>" is a byte */
-	DECODE_JOIN,          /* entries, with a space between any two */
-};
-
 #define CHAIN_STAGES 16
 struct chain {
 	struct stage stages[CHAIN_STAGES];
@@ -82,7 +73,6 @@ struct chain {
 	const struct token_model *model;
 	void *model_own; /* what the model has opened */
 	struct offset_trimming trimming;
-	enum decoding decoding;
 	/* The file that the chain was read from, usually tokenizer.json, and the files beside it; "" if there is none. */
 	struct buffer json, config, special_tokens;
 	const char *json_name, *class_name; /* NULL: tokenizer.json, PreTrainedTokenizerFast */
@@ -176,7 +166,7 @@ struct token_model {
 
 /* ---- Reading ---- */
 
-/* Reads "normalizer", "pre_tokenizer", "model", and "decoder" of a tokenizer.json, whose entries are `vocab` (borrowed). A part
+/* Reads "normalizer", "pre_tokenizer", and "model" of a tokenizer.json, whose entries are `vocab` (borrowed). A part
  * that is not in the tables of tokenizer_parts.c is refused by name. */
 MUST_USE enum status chain_read(struct chain *out, const struct vocab *vocab, const struct json *root, const char *path);
 /* Adds a stage behind the others. */

@@ -100,6 +100,31 @@ static void put_pair(struct json_writer *json, const char *key, const struct sen
 	json_close(json);
 }
 
+/* Metaspace's, by its parts if bytes are decoded among them. */
+static void put_decoder(struct json_writer *json, bool byte_fallback)
+{
+	json_open(json, "decoder", '{');
+	json_put_string(json, "type", byte_fallback ? "Sequence" : "Metaspace");
+	json_open(json, "decoders", '[');
+	json_open(json, NULL, '{');
+	json_put_string(json, "type", "Replace");
+	json_open(json, "pattern", '{');
+	json_put_string(json, "String", "\xE2\x96\x81");
+	json_close(json);
+	json_put_string(json, "content", " ");
+	json_close(json);
+	static const char *const others[] = {"ByteFallback", "Fuse", "Strip"};
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		json_open(json, NULL, '{');
+		json_put_string(json, "type", others[i]);
+		json_put_string(json, "content", " ");
+		json_put_integer(json, "start", 1);
+		json_close(json);
+	}
+	json_close(json);
+	json_close(json);
+}
+
 static enum status put_tokenizer(struct buffer *out, const struct sentencepiece_model *model)
 {
 	struct json_writer json = {.out = out};
@@ -116,11 +141,7 @@ static enum status put_tokenizer(struct buffer *out, const struct sentencepiece_
 	put_pair(&json, "cls", model, "<s>");
 	json_put_bool(&json, "trim_offsets", false);
 	json_close(&json);
-	json_open(&json, "decoder", '{');
-	json_put_string(&json, "type", model->byte_fallback ? "Sequence" : "Metaspace");
-	json_open(&json, "decoders", '[');
-	json_close(&json);
-	json_close(&json);
+	put_decoder(&json, model->byte_fallback);
 	json_open(&json, "model", '{');
 	json_put_string(&json, "type", "Unigram");
 	json_put_integer(&json, "unk_id", model->unk);
@@ -158,7 +179,6 @@ enum status sentencepiece_file_take(struct vocab *vocab, const char *path)
 	enum status status = sentencepiece_chain(&taken, &model, path);
 	if (status == OK) {
 		vocab->hash = hash64_combine(vocab->hash, hash64(model.file.data, model.file.size));
-		taken.decoding = chain->decoding;
 		taken.config = chain->config;
 		taken.special_tokens = chain->special_tokens;
 		taken.json = model.file;

@@ -158,34 +158,6 @@ static enum status read_model(struct chain *chain, const struct vocab *vocab, co
 	return part_refuse_type(part);
 }
 
-/* Finds out how ids become text; an unknown way matters for nothing else. */
-static void read_decoder(struct chain *chain, const struct part *part)
-{
-	static const char *const known[] = {"Replace", "ByteFallback", "Fuse", "Strip", NULL};
-	const char *type = type_of(part);
-	const struct json *members = json_member(part->object, "decoders");
-	chain->decoding = DECODE_JOIN;
-	if (!part->object || part->object->kind == JSON_NULL)
-		return;
-	if (strcmp(type, "WordPiece") == 0)
-		chain->decoding = DECODE_WORDPIECE;
-	else if (strcmp(type, "ByteLevel") == 0)
-		chain->decoding = DECODE_BYTES;
-	else if (strcmp(type, "Metaspace") == 0)
-		chain->decoding = DECODE_METASPACE;
-	else if (strcmp(type, "Sequence") == 0 && members && members->kind == JSON_ARRAY) {
-		chain->decoding = DECODE_SENTENCEPIECE;
-		for (const struct json *member = members->first_child; member; member = member->next) {
-			struct part one = {member, part->path, part->role};
-			if (!is_listed(known, type_of(&one)))
-				read_decoder(chain, &one);
-		}
-	} else {
-		log_warning("'%s': bertc does not have the decoder \"%.60s\"; texts are decoded with a space between tokens",
-			    part->path, type);
-	}
-}
-
 enum status chain_read(struct chain *out, const struct vocab *vocab, const struct json *root, const char *path)
 {
 	enum status status = OK;
@@ -197,7 +169,6 @@ enum status chain_read(struct chain *out, const struct vocab *vocab, const struc
 	}
 	if (status == OK)
 		status = find_byte_level(out, path);
-	read_decoder(out, &(struct part){json_member(root, "decoder"), path, "decoder"});
 	if (status == OK)
 		status = read_model(out, vocab, &(struct part){json_member(root, "model"), path, "model"});
 	if (status != OK)

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "text/tokenizer/chain.h"
+#include "text/tokenizer/decoder.h"
 #include "text/tokenizer/pair_files.h"
 #include "text/tokenizer/sentencepiece_file.h"
 #include "text/tokenizer/post_processor.h"
@@ -257,6 +258,8 @@ static enum status read_parts(struct vocab *vocab, const struct json *root, cons
 	TRY(token_files_list_added(files, vocab));
 	TRY(post_processor_read(vocab, root, path, &trimming));
 	token_files_apply_inputs(files, vocab);
+	if (json_member(root, "decoder")) /* as with the other parts: BERT's unless it says something else */
+		TRY(decoder_read(&vocab->decoder, root, path));
 	if (is_bert(vocab, root)) {
 		unlist_special(vocab);
 		return OK;
