@@ -32,11 +32,12 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: %s FOLDER FILE OUT [MAX_SEQ_LENGTH]\n", argv[0]);
 		return ERR_USAGE;
 	}
+	const struct device_options device = {.device = DEVICE_CPU, .precision = PRECISION_FP32, .threads = 1};
 	struct task_session_settings settings = {
 		.model = argv[1],
 		.max_seq_length = argc > 4 ? atoi(argv[4]) : 0,
 		.micro_batch_tokens = 4096,
-		.device = {.device = "cpu", .precision = "fp32", .attention = "own", .threads = 1},
+		.device = &device,
 	};
 	struct task_session session = {0};
 	struct task_set set = {0};

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "cmd/saved_models.h"
 #include "model/forms.h"
 #include "weights/model_folder.h"
 
@@ -11,8 +12,7 @@
 
 /* clang-format off */
 const struct option answer_input_rows[] = {
-	{ROW(model, ROLE_PLACE, "FOLDER"), .alias = "model_name_or_path",
-	 .help = "run folder, checkpoint, or any BERT folder or weights file with its configuration and vocabulary beside it"},
+	{.group = saved_model_rows, .field = offsetof(struct answer_settings, model)},
 	{ROW(input, ROLE_RESULT, "FORM"), .range = "auto|text", .fallback = "auto",
 	 .help = "what a line is: auto reads a file as JSON lines if its first nonblank line begins a JSON object, as a "
 	 "table (TSV, CSV) if --text_column or --pair_column is given, and as texts otherwise"},
@@ -33,6 +33,8 @@ const struct option answer_input_rows[] = {
 	{0},
 };
 
+#undef ROW
+#define ROW(member, role, value) OPTION_ROW(struct answer_output, member, role, value)
 const struct option answer_output_rows[] = {
 	{ROW(out, ROLE_PLACE, "FILE"), .fallback_text = "standard output",
 	 .help = "a file for the answers; run an interrupted command again to resume it"},
@@ -80,7 +82,7 @@ enum status answer_model_open(struct answer_model *out, const struct answer_sett
 	TRY(model_folder_config(model, &config));
 	TRY(choose_length(settings, length, model_positions(&config), &longest));
 	TRY(session_open_heads(&out->session, model, &settings->device, heads,
-			       encoder_capacity(heads->heads, settings->micro_batch_tokens, longest), longest));
+			       encoder_capacity(heads->heads, settings->output.micro_batch_tokens, longest), longest));
 	out->is_open = true;
 	struct folder_tokenizer *folder = &out->session.tokenizer;
 	if (settings->max_seq_length == 0 && length == 0 && folder->max_length > 0 && folder->max_length < longest)
@@ -141,8 +143,8 @@ struct answer_job answer_model_job(struct answer_model *model, const struct answ
 	model->columns[0] = text ? text : "id";
 	model->columns[1] = pair ? pair : "id";
 	model->columns[2] = "id";
-	return (struct answer_job){.out = answer_target(settings->out),
-				   .fresh = settings->fresh,
+	return (struct answer_job){.out = answer_target(settings->output.out),
+				   .fresh = settings->output.fresh,
 				   .title = title,
 				   .context = model,
 				   .header_names = !plain && (text || pair) ? model->columns : NULL,

@@ -11,13 +11,20 @@
 #include "infer/text_table.h"
 #include "weights/model_files.h"
 
+/* Where answers go, and how much is computed at a time; of `predict`, too. */
+struct answer_output {
+	const char *out;
+	bool fresh;
+	int64_t micro_batch_tokens;
+};
+
 struct answer_settings {
 	const char *model;
 	enum line_form { LINES_DETECTED, LINES_TEXT } input; /* what lines are: TEXT: texts, whatever they look like */
-	const char *text_column, *pair_column, *pair_separator, *out;
+	const char *text_column, *pair_column, *pair_separator;
 	enum long_texts long_texts;
-	int64_t max_seq_length, doc_stride, micro_batch_tokens;
-	bool fresh;
+	int64_t max_seq_length, doc_stride;
+	struct answer_output output;
 	struct device_options device;
 };
 

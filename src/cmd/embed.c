@@ -62,9 +62,9 @@ static const struct option embed_options[] = {
 	 .help = "jsonl: {\"embedding\": [...]} for each text; npy: one NumPy array, to --out only; tsv: numbers separated by "
 	 "tabs; google: the rows of all tokens, as extract_features.py prints them; auto goes by the name of --out: npy for "
 	 ".npy, tsv for .tsv, otherwise jsonl"},
-	{.group = answer_output_rows, .only = "out fresh", .field = FIELD(answer)},
+	{.group = answer_output_rows, .only = "out fresh", .field = FIELD(answer.output)},
 	{.help = "Machine"},
-	{.group = answer_output_rows, .only = "micro_batch_tokens", .field = FIELD(answer)},
+	{.group = answer_output_rows, .only = "micro_batch_tokens", .field = FIELD(answer.output)},
 	{.group = device_rows, .field = FIELD(answer.device)},
 	{.name = NULL},
 };
@@ -141,12 +141,12 @@ static enum status check_embed(struct options *options)
 	struct embed_settings *settings = options->settings;
 	enum status status = OK;
 	if (settings->format == VECTORS_AUTO)
-		settings->format = format_by_name(answer_target(settings->answer.out));
+		settings->format = format_by_name(answer_target(settings->answer.output.out));
 	bool google = settings->format == VECTORS_GOOGLE;
 	TRY(options_require(options, "model", "for instance: bertc embed --model FOLDER sentences.txt"));
 	TRY(saved_model_check(options, settings->answer.model));
 	TRY(text_arguments_check(options, "bertc embed --model FOLDER"));
-	if (settings->format == VECTORS_NPY && !answer_target(settings->answer.out)) {
+	if (settings->format == VECTORS_NPY && !answer_target(settings->answer.output.out)) {
 		status = error_set(ERR_USAGE,
 				   "--format npy needs --out FILE, since the number of rows is at the beginning of the file");
 		error_hint("name a file, or print --format tsv");
@@ -343,7 +343,7 @@ static enum status end(void *context, struct buffer *out, struct file_writer *wr
 
 static enum status check_npy_target(const struct embed *embed)
 {
-	const char *out = answer_target(embed->settings->answer.out);
+	const char *out = answer_target(embed->settings->answer.output.out);
 	if (embed->format == VECTORS_NPY && file_exists(out) && !file_is_folder(out) && file_stamp_at(out).inode == 0)
 		return error_set(ERR_USAGE, "'%s' is not a seekable file, which --format npy needs", out);
 	return OK;

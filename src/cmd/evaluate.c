@@ -55,8 +55,7 @@ static const struct option prediction_rows[] = {
 #define ROW(member, role, value) OPTION_ROW(struct evaluate_settings, member, role, value)
 static const struct option evaluate_options[] = {
 	{.help = "What is scored"},
-	{ROW(model, ROLE_PLACE, "FOLDER"),
-	 .help = "run folder, checkpoint, or any BERT folder or weights file with configuration and vocabulary beside it"},
+	{.group = saved_model_rows, .field = FIELD(model)},
 	{ROW(corpus, ROLE_SOURCE, "PATH..."), .help = "text to score the model on: " CORPUS_FILES},
 	{ROW(data, ROLE_PLACE, "PREFIX..."), .help = "token shards instead of text"},
 	{ROW(input_file, ROLE_PLACE, "PATH..."),
@@ -302,13 +301,13 @@ static enum status score_task(const struct options *options, const struct evalua
 	bool length_given = options_given(options, "max_seq_length");
 	struct task_session_settings of_session = {
 		.model = settings->model,
-		.max_seq_length = length_given ? (int32_t)settings->max_seq_length : 0,
+		.max_seq_length = length_given ? settings->max_seq_length : 0,
 		.micro_batch_tokens = settings->micro_batch_tokens,
-		.columns = settings->columns,
+		.columns = &settings->columns,
 		.options = options,
 		.own = &settings->own,
-		.skip_bad = settings->input.on_bad_record == SKIP_BAD_RECORD,
-		.device = settings->device,
+		.on_bad_record = settings->input.on_bad_record,
+		.device = &settings->device,
 	};
 	struct task_session session = {0};
 	struct set_list files = {0};

@@ -25,8 +25,7 @@ struct fill_settings {
 
 /* clang-format off */
 static const struct option fill_options[] = {
-	{ROW(model, ROLE_PLACE, "FOLDER"),
-	 .help = "run folder, checkpoint, or any BERT folder or weights file with configuration and vocabulary beside it"},
+	{.group = saved_model_rows, .field = FIELD(model)},
 	{ROW(top_k, ROLE_RUN, "K"), .letter = 'k', .range = "1..100", .fallback = "5",
 	 .help = "number of words to show for each blank"},
 	{ROW(json, ROLE_RUN, NULL), .fallback = "false", .help = "print one JSON object"},

@@ -26,12 +26,12 @@
 
 struct instances_settings {
 	struct option_list corpus, data, pairs, convert, out;
-	const char *vocab_file;
+	struct vocab_choice vocab;
 	enum { FORMAT_AUTO, FORMAT_TFRECORD, FORMAT_TFRECORD_GZIP, FORMAT_HDF5, FORMAT_INSTANCES } format;
 	enum { COMPAT_NONE, COMPAT_GOOGLE_SCRIPT } compat;
 	struct input_options input;
 	struct instance_options instances;
-	bool cased, segmented_words;
+	bool segmented_words;
 	int64_t max_seq_length, dupe_factor, seed;
 	struct device_options device; /* of which only the threads are an option */
 };
@@ -56,9 +56,7 @@ static const struct option option_table[] = {
 	 .help = "Google's TFRecord, NVIDIA's HDF5 or bertc's own; auto goes by the name: .tfrecord, .tfrecord.gz, .hdf5, .h5, "
 	 ".instances"},
 	{.help = "Tokens"},
-	{ROW(vocab_file, ROLE_PLACE, "FILE"), .help = "the vocabulary: vocab.txt or tokenizer.json, or a folder with one"},
-	{ROW(cased, ROLE_RESULT, NULL), .fallback_text = "from the tokenizer_config.json beside the vocabulary, else false",
-	 .help = "keep case and accents"},
+	{.group = vocab_choice_rows, .field = FIELD(vocab)},
 	{.help = "How input is read"},
 	{.group = input_rows, .field = FIELD(input)},
 	{.help = "Instances"},
@@ -210,8 +208,8 @@ static enum status open_tokenizer(struct run *run, const struct options *options
 {
 	const struct instances_settings *settings = run->settings;
 	struct tokenizer_settings tokenizer;
-	TRY(vocab_file_read(&run->vocab, settings->vocab_file));
-	TRY(vocab_tokenizer_settings(options, &run->vocab, settings->vocab_file, settings->cased, &tokenizer));
+	TRY(vocab_file_read(&run->vocab, settings->vocab.vocab_file));
+	TRY(vocab_tokenizer_settings(options, &run->vocab, &settings->vocab, &tokenizer));
 	tokenizer.special_tokens = false; /* words such as [MASK] in a corpus are ordinary text */
 	if (is_google(settings)) {
 		tokenizer.compat = COMPAT_GOOGLE;
@@ -600,7 +598,7 @@ static enum status run_with(struct run *run, const struct options *options)
 	run->writer.max_predictions = (int32_t)settings->instances.max_predictions_per_seq;
 	enum next_sentence kind = settings->instances.next_sentence;
 	run->writer.labeled = settings->pairs.count > 0 || kind == NEXT_SENTENCE_PAIRS || kind == NEXT_SENTENCE_ORDER;
-	if (settings->vocab_file != NULL)
+	if (settings->vocab.vocab_file != NULL)
 		TRY(open_tokenizer(run, options));
 	TRY(pool_create(&run->pool, (int)settings->device.threads));
 	TRY(make_folder(run));

@@ -16,12 +16,12 @@
 #include "infer/task_stream.h"
 
 struct predict_settings {
-	const char *model, *out, *watch;
+	const char *model, *watch;
+	struct answer_output output;
 	struct column_choice columns;
 	enum on_bad_record on_bad_record;
 	enum answer_form format;
-	int64_t max_seq_length, micro_batch_tokens;
-	bool fresh;
+	int64_t max_seq_length;
 	struct task_options own; /* of each task */
 	struct device_options device;
 };
@@ -44,17 +44,16 @@ static const struct option predict_options[] = {
 	 .help = "answer each file that appears in this folder until stopped by SIGTERM; the answers go into the existing "
 	 "folder --out, under the file's name with .jsonl or .tsv appended; not for tags and questions about passages"},
 	{.help = "Output"},
-	{ROW(out, ROLE_PLACE, "PATH"), .fallback_text = "standard output",
+	{.group = answer_output_rows, .only = "out fresh", .field = FIELD(output)},
+	{.reworded = true, .name = "out",
 	 .help = "a file for the predictions; run an interrupted command again to resume it (not for tags, questions "
 	 "about passages, or a JSON list, which are not read line by line). A folder, which either exists or is given "
 	 "with a slash at the end, receives the task's result files"},
-	{ROW(fresh, ROLE_RUN, NULL), .fallback = "false", .help = "start over even if an interrupted command left part of --out"},
 	{ROW(format, ROLE_RESULT, "NAME"), .range = "jsonl|tsv|pipeline", .fallback = "jsonl",
 	 .help = "jsonl: a JSON object for each text; tsv: columns, the probabilities of classes as in Google's "
 	 "test_results.tsv; pipeline: what transformers' pipeline of the task returns"},
 	{.help = "Machine"},
-	{ROW(micro_batch_tokens, ROLE_RUN, "N"), .range = "64..", .fallback_text = "4096; on a GPU 8192 or more, in whole waves",
-	 .help = "tokens computed at a time"},
+	{.group = answer_output_rows, .only = "micro_batch_tokens", .field = FIELD(output)},
 	{.group = device_rows, .field = FIELD(device)},
 	{.name = NULL},
 };
@@ -142,8 +141,8 @@ static enum status make_job(struct answer_job *job, struct task_stream *stream, 
 {
 	const struct predict_settings *settings = options->settings;
 	*job = (struct answer_job){.title = "predicting",
-				   .out = answer_target(settings->out),
-				   .fresh = settings->fresh,
+				   .out = answer_target(settings->output.out),
+				   .fresh = settings->output.fresh,
 				   .header_names = header_names,
 				   .given_names = stream->names.given,
 				   .context = stream,
@@ -206,7 +205,7 @@ static enum status predict_watch(struct task_session *session, const struct opti
 	TRY_GOTO(task_stream_open(&watch.stream, session), done);
 	watch.stream.form = form;
 	TRY_GOTO(make_job(&watch.job, &watch.stream, options, &identity), done);
-	status = folder_watch(settings->watch, settings->out, form == ANSWER_TSV ? ".tsv" : ".jsonl", answer_file, &watch);
+	status = folder_watch(settings->watch, settings->output.out, form == ANSWER_TSV ? ".tsv" : ".jsonl", answer_file, &watch);
 done:
 	buffer_release(&identity);
 	task_stream_release(&watch.stream);
@@ -260,13 +259,13 @@ static enum status run_predict(struct options *options)
 	int64_t count = files->count > 0 ? files->count : 1;
 	struct task_session_settings of_session = {
 		.model = settings->model,
-		.columns = settings->columns,
-		.max_seq_length = (int32_t)settings->max_seq_length,
-		.micro_batch_tokens = settings->micro_batch_tokens,
+		.columns = &settings->columns,
+		.max_seq_length = settings->max_seq_length,
+		.micro_batch_tokens = settings->output.micro_batch_tokens,
 		.options = options,
 		.own = &settings->own,
-		.skip_bad = settings->on_bad_record == SKIP_BAD_RECORD,
-		.device = settings->device,
+		.on_bad_record = settings->on_bad_record,
+		.device = &settings->device,
 	};
 	struct task_session session = {0};
 	bool streams;
@@ -283,17 +282,17 @@ static enum status run_predict(struct options *options)
 		error_hint("--format jsonl prints a JSON object for each text");
 		goto done;
 	}
-	if (settings->out && text_ends_with(settings->out, "/")) /* a folder, even if there is none yet */
-		TRY_GOTO(folder_make(settings->out), done);
+	if (settings->output.out && text_ends_with(settings->output.out, "/")) /* a folder, even if there is none yet */
+		TRY_GOTO(folder_make(settings->output.out), done);
 	if (settings->watch) {
 		status = predict_watch(&session, options, form);
 		goto done;
 	}
-	TRY_GOTO(can_stream(&session, paths, count, answer_target(settings->out), &streams), done);
+	TRY_GOTO(can_stream(&session, paths, count, answer_target(settings->output.out), &streams), done);
 	if (streams)
 		status = predict_stream(&session, options, form);
 	else
-		status = predict_whole(&session, paths, count, form, answer_target(settings->out));
+		status = predict_whole(&session, paths, count, form, answer_target(settings->output.out));
 done:
 	task_session_close(&session);
 	return status;

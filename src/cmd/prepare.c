@@ -11,9 +11,9 @@
 
 struct prepare_options {
 	struct option_list corpus;
-	const char *vocab_file, *out;
+	const char *out;
+	struct vocab_choice vocab;
 	struct input_options input;
-	bool cased;
 	double held_out_fraction, max_unknown_share, save_seconds;
 	int64_t min_document_tokens, max_document_tokens;
 	bool drop_copied_documents, drop_copied_sentences;
@@ -27,12 +27,10 @@ struct prepare_options {
 static const struct option option_table[] = {
 	{.help = "Input and output"},
 	{ROW(corpus, ROLE_SOURCE, "PATH..."), .help = "text to convert into shards: " CORPUS_FILES},
-	{ROW(vocab_file, ROLE_PLACE, "FILE"),
-	 .help = "vocabulary: vocab.txt or tokenizer.json, or a folder with one; `bertc vocab` learns one"},
+	{.group = vocab_choice_rows, .only = "vocab_file", .field = FIELD(vocab)},
 	{ROW(out, ROLE_PLACE, "PREFIX"), .letter = 'o', .help = "writes PREFIX.bin, PREFIX.idx and PREFIX.json"},
 	{.help = "How the text is read"},
-	{ROW(cased, ROLE_RESULT, NULL), .fallback_text = "from the tokenizer_config.json beside the vocabulary, else false",
-	 .help = "keep case and accents"},
+	{.group = vocab_choice_rows, .only = "cased", .field = FIELD(vocab)},
 	{.group = input_rows, .field = FIELD(input)},
 	{ROW(held_out_fraction, ROLE_RESULT, "X"), .range = "0..1", .fallback = "0",
 	 .help = "share of the documents, chosen by a hash of their content, to write to PREFIX.held_out instead"},
@@ -173,8 +171,8 @@ static enum status run(struct options *parsed)
 	struct tokenizer *tokenizer = NULL;
 	struct pool *pool = NULL;
 	struct tokenizer_settings settings;
-	TRY_GOTO(vocab_file_read(&vocab, options->vocab_file), done);
-	TRY_GOTO(vocab_tokenizer_settings(parsed, &vocab, options->vocab_file, options->cased, &settings), done);
+	TRY_GOTO(vocab_file_read(&vocab, options->vocab.vocab_file), done);
+	TRY_GOTO(vocab_tokenizer_settings(parsed, &vocab, &options->vocab, &settings), done);
 	settings.special_tokens = false; /* words such as [MASK] in a corpus are ordinary text */
 	TRY_GOTO(tokenizer_open(&tokenizer, &vocab, &settings), done);
 	TRY_GOTO(pool_create(&pool, (int)options->device.threads), done);

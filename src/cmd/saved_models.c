@@ -1,4 +1,4 @@
-/* Catches models that do not exist, and texts given where a command takes files. */
+/* The option --model; catches models that do not exist, and texts given where a command takes files. */
 #include "cmd/saved_models.h"
 
 #include <stdio.h>
@@ -6,6 +6,16 @@
 
 #include "base/file.h"
 #include "weights/checkpoint_folder.h"
+
+const struct option saved_model_rows[] = {
+	{.name = "model",
+	 .type = OPTION_TEXT,
+	 .role = ROLE_PLACE,
+	 .value_name = "FOLDER",
+	 .alias = "model_name_or_path",
+	 .help = "run folder, checkpoint, or any BERT folder or weights file with its configuration and vocabulary beside it"},
+	{0},
+};
 
 enum status saved_model_check(struct options *options, const char *model)
 {

@@ -27,9 +27,9 @@ static const struct option score_options[] = {
 	{ROW(whole_word, ROLE_RESULT, NULL), .fallback = "false",
 	 .help = "mask all pieces of a word together, and compute the perplexity per word"},
 	{.help = "Output"},
-	{.group = answer_output_rows, .only = "out fresh", .field = FIELD(answer)},
+	{.group = answer_output_rows, .only = "out fresh", .field = FIELD(answer.output)},
 	{.help = "Machine"},
-	{.group = answer_output_rows, .only = "micro_batch_tokens", .field = FIELD(answer)},
+	{.group = answer_output_rows, .only = "micro_batch_tokens", .field = FIELD(answer.output)},
 	{.group = device_rows, .field = FIELD(answer.device)},
 	{.name = NULL},
 };

@@ -18,8 +18,7 @@
 #define LONGEST_LINE ((size_t)64 << 20) /* of ids to decode */
 
 struct tokenize_settings {
-	const char *vocab_file;
-	bool cased;
+	struct vocab_choice vocab;
 	enum { COMPAT_TRANSFORMERS, COMPAT_GOOGLES } compat;
 	enum output_format format;
 	bool decode;
@@ -31,10 +30,7 @@ struct tokenize_settings {
 
 /* clang-format off */
 static const struct option tokenize_options[] = {
-	{ROW(vocab_file, ROLE_PLACE, "FILE"),
-	 .help = "vocab.txt or tokenizer.json of a model, or its folder; a tokenizer_config.json beside it is used"},
-	{ROW(cased, ROLE_RESULT, NULL), .fallback = "false", .fallback_text = "from tokenizer_config.json, else false",
-	 .help = "keep case and accents"},
+	{.group = vocab_choice_rows, .field = FIELD(vocab)},
 	{ROW(compat, ROLE_RESULT, "NAME"), .range = "huggingface|google", .fallback = "huggingface",
 	 .help = "whose ids to match where they differ: Hugging Face's fast tokenizer or google-research/bert"},
 	{ROW(format, ROLE_RESULT, "NAME"), .range = "ids|tokens|offsets", .fallback = "ids",
@@ -73,7 +69,7 @@ static enum status choose_settings(const struct options *options, const struct v
 {
 	const struct tokenize_settings *given = options->settings;
 
-	TRY(vocab_tokenizer_settings(options, vocab, given->vocab_file, given->cased, out));
+	TRY(vocab_tokenizer_settings(options, vocab, &given->vocab, out));
 	out->special_tokens = true;
 	if (given->compat == COMPAT_GOOGLES) {
 		out->compat = COMPAT_GOOGLE;
@@ -167,7 +163,7 @@ static enum status run_tokenize(struct options *options)
 	struct tokenize_counts counts;
 	enum status status;
 
-	TRY(vocab_file_read(&vocab, given->vocab_file));
+	TRY(vocab_file_read(&vocab, given->vocab.vocab_file));
 	TRY_GOTO(stream_check_paths(options->positional.values, options->positional.count), out);
 	if (given->decode) {
 		status = decode_paths(&vocab, &options->positional);

@@ -71,7 +71,7 @@ static enum status settle(struct task_session *session)
 		TRY(task_record_read(session->record.root, TASK_RECORD_FILE, &session->state));
 	TRY(take_folder(session));
 	if (settings->max_seq_length > 0)
-		own->max_seq_length = settings->max_seq_length;
+		own->max_seq_length = (int32_t)settings->max_seq_length;
 	if (own->max_seq_length == 0)
 		own->max_seq_length = model_positions(&config);
 	if (own->max_seq_length > model_positions(&config)) {
@@ -81,9 +81,10 @@ static enum status settle(struct task_session *session)
 		return status;
 	}
 	own->hidden_size = config.hidden_size;
-	session->bad.skip = settings->skip_bad;
+	session->bad.skip = settings->on_bad_record == SKIP_BAD_RECORD;
 	own->tokenizer = session->tokenizer;
-	own->columns = settings->columns;
+	if (settings->columns)
+		own->columns = *settings->columns;
 	own->bad = &session->bad;
 	if (task_options_of(settings->own, session->state.task))
 		options_copy_given(settings->options, task_options_of(settings->own, session->state.task),
@@ -134,7 +135,7 @@ static enum status open_model(struct task_session *session, const struct instanc
 		session_close(&session->session);
 	session->is_open = false;
 	/* A later set of the same capacity may have longer sequences. */
-	TRY(session_open_heads(&session->session, session->settings->model, &session->settings->device, &heads, *capacity,
+	TRY(session_open_heads(&session->session, session->settings->model, session->settings->device, &heads, *capacity,
 			       session->state.settings.max_seq_length));
 	session->is_open = true;
 	return model_files_check(&session->files, session->settings->model);

@@ -10,15 +10,15 @@
 #include "weights/sentence_folder.h"
 
 struct task_session_settings {
-	const char *model;            /* a run of bertc finetune, its final/, or any task folder of transformers */
-	struct column_choice columns; /* NULL: as in training, or detected */
-	int32_t max_seq_length;       /* 0: as in training, or the model's positions if unknown */
-	int64_t micro_batch_tokens;   /* tokens computed at a time; 0: as suits the device */
+	const char *model;                   /* a run of bertc finetune, its final/, or any task folder of transformers */
+	const struct column_choice *columns; /* NULL: as in training, or detected */
+	int64_t max_seq_length;              /* 0: as in training, or the model's positions if unknown */
+	int64_t micro_batch_tokens;          /* tokens computed at a time; 0: as suits the device */
 	/* Options of the task override what was recorded in training. NULL: there are none. */
 	const struct options *options;
 	const struct task_options *own;
-	bool skip_bad;
-	struct device_options device;
+	enum on_bad_record on_bad_record;
+	const struct device_options *device; /* may be NULL if no outputs are computed */
 };
 
 /* Zero-initialize; close even after a failure. */

@@ -18,7 +18,7 @@ enum status task_stream_open(struct task_stream *stream, struct task_session *se
 	const struct task_settings *task = &session->state.settings;
 	struct table_options unused = {.header = TABLE_DETECT};
 	TRY(header_hints_find(&stream->names, &task->columns, &task->trained, task->negative_columns, header_names, &unused));
-	TRY(session_open_heads(&session->session, settings->model, &settings->device, &heads,
+	TRY(session_open_heads(&session->session, settings->model, settings->device, &heads,
 			       encoder_capacity(&session->heads, settings->micro_batch_tokens, longest), longest));
 	session->is_open = true;
 	TRY(model_files_check(&session->files, settings->model));

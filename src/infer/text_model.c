@@ -54,10 +54,8 @@ static enum status find_longest(const char *folder, int64_t asked, int64_t said,
 static enum status open_task(struct text_model *model, struct pool *pool, const struct text_model_settings *settings,
 			     const char *folder)
 {
-	model->task_settings = (struct task_session_settings){.model = folder,
-							      .max_seq_length = (int32_t)settings->max_seq_length,
-							      .micro_batch_tokens = settings->batch_tokens,
-							      .device = settings->device};
+	model->task_settings = (struct task_session_settings){
+		.model = folder, .max_seq_length = settings->max_seq_length, .micro_batch_tokens = settings->batch_tokens};
 	model->has_task = true;
 	TRY(task_session_open(&model->task, &model->task_settings));
 	struct task_state *state = &model->task.state;

@@ -87,25 +87,38 @@ enum status phases_check_record(const struct run_start *start)
 
 /* ---- A second phase ---- */
 
+#define ROW(member, role, value) OPTION_ROW(struct second_phase_options, member, role, value)
+/* clang-format off */
+const struct option second_phase_rows[] = {
+	{ROW(phase2, ROLE_ENTRY, NULL), .rare = true, .fallback = "false",
+	 .help = "start a second phase from the end of the first, taken from --out or from the checkpoint that --init_checkpoint "
+	 "names: weights and moments are kept, schedule and bias correction start over"},
+	{ROW(phase1_end_step, ROLE_ENTRY, "N"), .rare = true, .range = "0..", .fallback = "0",
+	 .help = "with phase2: the step at which the first phase must have ended; 0 = any"},
+	{ROW(resume_phase2, ROLE_PLACE, NULL), .rare = true, .fallback = "false",
+	 .help = "resume within the second phase; an error if the run has not reached it"},
+	{0},
+};
+/* clang-format on */
+
 /* --phase2 in a new folder: --init_checkpoint names the first phase's last checkpoint, or its run folder. */
-static enum status open_first(struct run_start *start, const struct second_phase_settings *settings)
+static enum status open_first(struct run_start *start, const char *first, const char *out)
 {
 	char state[PATH_BYTES];
 	enum status status;
-	if (!settings->first) {
-		status = error_set(ERR_USAGE, "--phase2: '%s' has no checkpoint of a first phase", settings->out);
+	if (!first) {
+		status = error_set(ERR_USAGE, "--phase2: '%s' has no checkpoint of a first phase", out);
 		error_hint("give the --out of the first phase, or its last checkpoint as --init_checkpoint");
 		return status;
 	}
-	TRY(path_join(state, settings->first, "training_state.json"));
+	TRY(path_join(state, first, "training_state.json"));
 	bool found = file_exists(state);
 	if (found)
-		snprintf(start->checkpoint, sizeof start->checkpoint, "%.4000s", settings->first);
-	else if (file_is_folder(settings->first))
-		TRY(checkpoint_latest(settings->first, start->checkpoint, &found));
+		snprintf(start->checkpoint, sizeof start->checkpoint, "%.4000s", first);
+	else if (file_is_folder(first))
+		TRY(checkpoint_latest(first, start->checkpoint, &found));
 	if (!found) {
-		status = error_set(ERR_USAGE, "--phase2: '%s' is not a checkpoint of bertc: it has no optimizer moments",
-				   settings->first);
+		status = error_set(ERR_USAGE, "--phase2: '%s' is not a checkpoint of bertc: it has no optimizer moments", first);
 		error_hint("without --phase2, a new run starts from the weights of --init_checkpoint");
 		return status;
 	}
@@ -117,28 +130,30 @@ static enum status open_first(struct run_start *start, const struct second_phase
 	return phases_check_record(start);
 }
 
-enum status phases_begin_second(struct run_start *start, const struct second_phase_settings *settings)
+enum status phases_begin_second(struct run_start *start, const struct second_phase_options *second, const struct options *options,
+				const char *first)
 {
+	const char *out = ((const struct training_options *)options->settings)->folder.out;
 	const struct train_state *state = &start->state;
 	enum status status;
-	if (!settings->begins && !settings->resumes)
+	if (!second->phase2 && !second->resume_phase2)
 		return OK;
-	if (settings->listed)
+	if (options->section_count > 0)
 		return error_set(
 			ERR_USAGE,
 			"--phase2 is for runs without a list of phases; phases of a list follow each other automatically");
-	if (settings->resumes && (!start->resumed || state->phase.index == 0)) {
-		status = error_set(ERR_STATE, "--resume_phase2: '%s' has not started its second phase", settings->out);
+	if (second->resume_phase2 && (!start->resumed || state->phase.index == 0)) {
+		status = error_set(ERR_STATE, "--resume_phase2: '%s' has not started its second phase", out);
 		error_hint("--phase2 alone starts it");
 		return status;
 	}
 	bool elsewhere = !start->resumed;
 	if (elsewhere)
-		TRY(open_first(start, settings));
+		TRY(open_first(start, first, out));
 	if (state->phase.index > 0 && !elsewhere) {
-		if (settings->first_end_step > 0 && settings->first_end_step != state->phase.first_step)
+		if (second->phase1_end_step > 0 && second->phase1_end_step != state->phase.first_step)
 			return error_set(ERR_STATE, "--phase1_end_step is %" PRId64 ", but the phase began at step %" PRId64,
-					 settings->first_end_step, state->phase.first_step);
+					 second->phase1_end_step, state->phase.first_step);
 		return OK;
 	}
 	if (state->phase.index + 1 < phases_recorded(phases_record(start)))
@@ -149,10 +164,10 @@ enum status phases_begin_second(struct run_start *start, const struct second_pha
 }
 
 enum status phases_leave_first(struct run_start *start, const struct length_options *first,
-			       const struct second_phase_settings *settings)
+			       const struct second_phase_options *second)
 {
 	struct train_state *state = &start->state;
-	int64_t asked = settings->first_end_step, end = state->step;
+	int64_t asked = second->phase1_end_step, end = state->step;
 	const struct phase phase = {
 		.steps = first->num_train_steps,
 		.tokens = first->num_train_tokens,

@@ -47,19 +47,19 @@ int64_t phases_recorded(const struct json *record);
 const struct json *phases_recorded_at(const struct json *record, int64_t index);
 MUST_USE enum status phases_check_record(const struct run_start *start);
 
-/* --phase2 and related options. */
-struct second_phase_settings {
-	bool begins, resumes;   /* --phase2, --resume_phase2 */
-	int64_t first_end_step; /* --phase1_end_step */
-	const char *out;        /* the run folder */
-	const char *first;      /* --init_checkpoint: where the first phase is, if not in the run folder; or NULL */
-	bool listed;            /* the phases are listed: the run goes through the list by itself */
+struct second_phase_options {
+	bool phase2, resume_phase2;
+	int64_t phase1_end_step;
 };
-/* Checks these settings against the checkpoint, which is looked up if it is outside the run folder. Sets start->begins_phase. */
-MUST_USE enum status phases_begin_second(struct run_start *start, const struct second_phase_settings *settings);
+extern const struct option second_phase_rows[];
+
+/* Checks these options, and the run's, against the checkpoint. `first` is where the first phase is, if not in the run folder; or
+ * NULL: there the checkpoint is looked up. Sets start->begins_phase. */
+MUST_USE enum status phases_begin_second(struct run_start *start, const struct second_phase_options *second,
+					 const struct options *options, const char *first);
 /* Verifies that the first phase, as recorded, is at its end, which its settings or --phase1_end_step say, and moves the state on
  * to the phase after it. */
 MUST_USE enum status phases_leave_first(struct run_start *start, const struct length_options *first,
-					const struct second_phase_settings *settings);
+					const struct second_phase_options *second);
 
 #endif

@@ -199,12 +199,10 @@ static enum status open_data(struct pretraining_data *data)
 		TRY(resumed_vocab(run, vocab_beside, &vocab_file));
 	struct run_data_settings given = {
 		.folder = run->folder.data,
-		.corpus_recorded = options_origin(options, "corpus") == ORIGIN_RESUMED,
-		.eval_recorded = options_origin(options, "eval_corpus") == ORIGIN_RESUMED,
 		.text = &text,
+		.options = options,
 		.input = {.input = text.input, .threads = (int)run->machine->device.threads},
 		.vocab_file = vocab_file,
-		.cased_given = options_said(options, "cased"),
 		.first_rank = is_first_rank(data->run->machine->comm),
 		.pool = run->machine->pool,
 		.resumed = (start->resumed && start->own) || start->begun,

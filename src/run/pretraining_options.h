@@ -5,6 +5,7 @@
 #include "data/pretraining/instance_options.h"
 #include "model/model_size_options.h"
 #include "run/initial_weights.h"
+#include "run/phases.h"
 #include "run/run_data.h"
 #include "run/training_options.h"
 
@@ -16,8 +17,7 @@ struct pretraining_options {
 	struct initial_options initial;
 	int64_t eval_instances; /* instances of each evaluation set that are scored */
 	const char *time;       /* in which the best model is to be made; NULL: not used */
-	bool phase2, resume_phase2;
-	int64_t phase1_end_step;
+	struct second_phase_options second;
 	struct instance_options instances;
 	bool shuffle;
 };

@@ -211,12 +211,18 @@ static enum status check_splitting(const char *prefix, const struct shard_descri
 	return status;
 }
 
+/* Do the lists come from a resumed run's record? Then they are needed only if the shards are missing. */
+static bool is_recorded(const struct run_data_settings *settings, const char *option)
+{
+	return options_origin(settings->options, option) == ORIGIN_RESUMED;
+}
+
 /* How text is split: as tokenizer_config.json beside the vocabulary says, else as the first of the given shards says, else by
  * --cased. A --cased that was given must not contradict the others. */
 static enum status choose_splitting(const struct run_data_settings *settings, const struct vocab *vocab, const char *vocab_path,
 				    struct tokenizer_settings *out)
 {
-	bool found, described = false;
+	bool found, described = false, cased_given = options_said(settings->options, "cased");
 	struct shard_description shard = {0};
 	char prefix[PATH_BYTES] = "";
 	double weight;
@@ -232,9 +238,9 @@ static enum status choose_splitting(const struct run_data_settings *settings, co
 		out->strip_accents = shard.strip_accents;
 		out->split_chinese = shard.split_chinese;
 	}
-	if (!found && !described && !settings->cased_given && out->lowercase)
+	if (!found && !described && !cased_given && out->lowercase)
 		vocab_warn_of_lower_case(vocab, vocab_path);
-	if (!settings->cased_given || settings->text->cased != out->lowercase)
+	if (!cased_given || settings->text->cased != out->lowercase)
 		return OK;
 	char beside[PATH_BYTES + 64];
 	snprintf(beside, sizeof beside, "the tokenizer_config.json or tokenizer.json beside '%s'", vocab_path);
@@ -439,7 +445,7 @@ static enum status evaluation_is_of(const struct run_data_settings *settings, co
 {
 	struct name_list files = {0};
 	bool there = true;
-	for (int64_t i = 0; settings->eval_recorded && i < texts->count; i++)
+	for (int64_t i = 0; is_recorded(settings, "eval_corpus") && i < texts->count; i++)
 		there = there && path_expand(texts->values[i], &files) == OK;
 	name_list_release(&files);
 	*same = true;
@@ -458,7 +464,7 @@ static enum status evaluation_text(const struct run_data_settings *settings, con
 	bool there = shard_exists(prefix), same = true;
 	if (there)
 		TRY(evaluation_is_of(settings, prefix, &list, &same));
-	if (there && same && settings->resumed && !settings->eval_recorded)
+	if (there && same && settings->resumed && !is_recorded(settings, "eval_corpus"))
 		warn_of_pipes("eval_corpus", &list);
 	if (there && !same)
 		log_note("evaluation set%s%s: its text has changed; preparing it again", group->name[0] ? " " : "", group->name);
@@ -644,9 +650,9 @@ static enum status find_inputs(const struct run_data_settings *settings, struct 
 	}
 	for (int64_t i = 0; i < settings->text->input_file.count; i++)
 		TRY(path_expand(settings->text->input_file.values[i], out));
-	for (int64_t i = 0; i < settings->text->corpus.count && !settings->corpus_recorded; i++)
+	for (int64_t i = 0; i < settings->text->corpus.count && !is_recorded(settings, "corpus"); i++)
 		TRY(path_expand(settings->text->corpus.values[i], out));
-	if (!settings->eval_recorded)
+	if (!is_recorded(settings, "eval_corpus"))
 		TRY(add_sets(&settings->text->eval_corpus, path_expand, out));
 	TRY(add_sets(&settings->text->eval_data, find_shards, out));
 	TRY(add_sets(&settings->text->eval_file, path_expand, out));
@@ -716,7 +722,7 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 	} else {
 		const char *names[] = {prefix};
 		TRY_GOTO(path_join(prefix, settings->folder, "train"), failed);
-		bool made = settings->corpus_recorded && shard_exists(prefix);
+		bool made = is_recorded(settings, "corpus") && shard_exists(prefix);
 		if (!made && shard_exists(prefix) && settings->resumed)
 			warn_of_pipes("corpus", &settings->text->corpus);
 		if (settings->text->corpus.count > 0 && !made && !shard_exists(prefix))

@@ -30,12 +30,10 @@ extern const struct option text_rows[], vocabulary_rows[]; /* up to the evaluati
 
 struct run_data_settings {
 	const struct text_options *text;
-	const char *folder; /* made if missing */
-	bool corpus_recorded,
-		eval_recorded;        /* the lists come from a resumed run's record: needed only if the shards are missing */
-	struct corpus_settings input; /* text->input, and by how many threads */
-	const char *vocab_file;       /* NULL: the folder's, or one learned from the corpus */
-	bool cased_given;
+	const struct options *options; /* which tell whether --cased was said, and what comes from a resumed run's record */
+	const char *folder;            /* made if missing */
+	struct corpus_settings input;  /* text->input, and by how many threads */
+	const char *vocab_file;        /* NULL: the folder's, or one learned from the corpus */
 	int32_t pair_length, pair_predictions; /* for pairs to be rewritten, as in struct instance_demands */
 	bool first_rank; /* makes the folder, and compares the tokens of shards with their checksums; the others find it made */
 	struct pool *pool;

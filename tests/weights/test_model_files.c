@@ -118,8 +118,8 @@ static void a_task_folder_is_read_whole(void **state)
 	put_file("texts", "sentence\nwai wak\n");
 	assert_ok(task_config_make(&task, heads.architecture, "single_label_classification", labels, 2));
 	small_model_write(test_path("model"), &heads, &task, NULL, NULL);
-	const struct task_session_settings settings = {.model = test_path("model"),
-						       .device = {.device = DEVICE_CPU, .threads = 1}};
+	const struct device_options device = {.device = DEVICE_CPU, .threads = 1};
+	const struct task_session_settings settings = {.model = test_path("model"), .device = &device};
 	assert_ok(task_session_open(&session, &settings));
 	replace_config();
 	assert_error(ERR_STATE, "config.json' was replaced by another file while",

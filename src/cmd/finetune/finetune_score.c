@@ -148,13 +148,13 @@ enum status finetune_score(struct options *options)
 	const struct labeled_options *labeled = &settings->labeled;
 	const struct task_session_settings of_session = {
 		.model = labeled->model,
-		.columns = labeled->columns,
-		.max_seq_length = (int32_t)settings->training.max_seq_length,
+		.columns = &labeled->columns,
+		.max_seq_length = settings->training.max_seq_length,
 		.micro_batch_tokens = TOKENS,
 		.options = options,
 		.own = &labeled->own,
-		.skip_bad = labeled->on_bad_record == SKIP_BAD_RECORD,
-		.device = settings->training.device,
+		.on_bad_record = labeled->on_bad_record,
+		.device = &settings->training.device,
 	};
 	struct task_session session = {0};
 	struct set_list dev = {0}, test = {0};

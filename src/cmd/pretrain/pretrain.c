@@ -74,7 +74,7 @@ static enum status begin_again(struct options *options, const struct run_start *
 	if (!start->begun)
 		return OK;
 	TRY(options_resume_start(options, record, start->settings, false));
-	if (!settings->phase2)
+	if (!settings->second.phase2)
 		return OK;
 	TRY(options_resume(options, record, start->settings, SCOPE_GENERAL));
 	return options_resume(options, phases_recorded_at(record, phases_recorded(record) - 1), start->settings, SCOPE_SECTION);
@@ -85,15 +85,7 @@ static enum status phases_open(struct pretrain_phases *out, struct options *opti
 {
 	const struct pretraining_options *settings = options->settings;
 	TRY(begin_again(options, start));
-	const struct second_phase_settings second = {
-		.begins = settings->phase2,
-		.resumes = settings->resume_phase2,
-		.first_end_step = settings->phase1_end_step,
-		.out = settings->training.folder.out,
-		.first = settings->initial.init_checkpoint,
-		.listed = options->section_count > 0,
-	};
-	TRY(phases_begin_second(start, &second));
+	TRY(phases_begin_second(start, &settings->second, options, settings->initial.init_checkpoint));
 	TRY(training_note_finished(options, start, settings->training.folder.out, "init_checkpoint"));
 	const struct json *record = phases_record(start);
 	int64_t recorded = record ? phases_recorded(record) : 0, listed = options->section_count;
@@ -115,7 +107,7 @@ static enum status phases_open(struct pretrain_phases *out, struct options *opti
 	if (!start->begins_phase)
 		return OK;
 	const struct training_options *first = out->options[recorded - 1]->settings;
-	return phases_leave_first(start, &first->length, &second);
+	return phases_leave_first(start, &first->length, &settings->second);
 }
 
 static void phases_close(struct pretrain_phases *phases)
@@ -280,7 +272,7 @@ static enum status check_time(const struct options *options)
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		if (options_given(options, others[i]))
 			return error_set(ERR_USAGE, "give either --time or --%s, not both", others[i]);
-	if (options->section_count == 0 && !settings->phase2)
+	if (options->section_count == 0 && !settings->second.phase2)
 		return OK;
 	enum status status = error_set(ERR_USAGE, "--time is for runs without a list of phases");
 	error_hint("give each phase its num_train_steps instead");

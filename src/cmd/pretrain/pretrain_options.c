@@ -37,13 +37,7 @@ const struct option pretrain_options[] = {
 	{.group = ranks_rows, .field = FIELD(training.ranks)},
 
 	{.help = "Phases"},
-	{ROW(phase2, ROLE_ENTRY, NULL), .rare = true, .fallback = "false",
-	 .help = "start a second phase from the end of the first, taken from --out or from the checkpoint that --init_checkpoint "
-	 "names: weights and moments are kept, schedule and bias correction start over"},
-	{ROW(phase1_end_step, ROLE_ENTRY, "N"), .rare = true, .range = "0..", .fallback = "0",
-	 .help = "with phase2: the step at which the first phase must have ended; 0 = any"},
-	{ROW(resume_phase2, ROLE_PLACE, NULL), .rare = true, .fallback = "false",
-	 .help = "resume within the second phase; an error if the run has not reached it"},
+	{.group = second_phase_rows, .field = FIELD(second)},
 
 	{.help = "Numbers"},
 	{.group = safeguard_rows, .field = FIELD(training.numbers)},
