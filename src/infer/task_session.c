@@ -101,6 +101,7 @@ static enum status settle(struct task_session *session)
 	own->given = (struct label_list){(const char *const *)session->config.labels,
 					 session->config.labels ? session->config.label_count : 0};
 	own->given_by_model = true;
+	session->state.scores_are_outputs = session->config.scores_are_outputs;
 	session->state.task->heads(&session->state, &session->heads);
 	return OK;
 }

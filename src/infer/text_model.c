@@ -189,11 +189,12 @@ void text_model_scores(const struct text_model *model, const float *logits, bool
 {
 	const struct task_state *state = &model->task.state;
 	int32_t count = model->task.heads.head[0].outputs;
-	raw = raw || (state->task->target == TARGET_NUMBER && !state->task->output_is_logit);
 	if (!raw && state->task->target == TARGET_CLASS && count > 1) {
 		task_probabilities(logits, count, out);
 		return;
 	}
 	for (int32_t i = 0; i < count; i++)
-		out[i] = raw ? logits[i] : task_sigmoid(logits[i]);
+		out[i] = raw                                    ? logits[i]
+			 : state->task->target == TARGET_NUMBER ? task_score(state, logits[i])
+								: task_sigmoid(logits[i]);
 }

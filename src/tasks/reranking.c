@@ -196,11 +196,10 @@ static enum status write_results(const struct task_state *state, const struct ta
 	char path[PATH_BYTES];
 	float *scores;
 	enum status status;
-	(void)state;
 	(void)set;
 	TRY(memory_new(&scores, outputs->count, sizeof *scores, "results"));
 	for (int64_t i = 0; i < outputs->count; i++)
-		scores[i] = (float)task_sigmoid(task_output(outputs, i)[0]);
+		scores[i] = (float)task_score(state, task_output(outputs, i)[0]);
 	TRY_GOTO(path_join(path, folder, "test_results.tsv"), done);
 	status = results_write_values(path, scores, outputs->count, 1);
 done:
@@ -212,10 +211,9 @@ static enum status put(const struct task_state *state, const struct task_set *se
 		       int64_t example, struct buffer *out)
 {
 	struct json_writer writer = {.out = out};
-	(void)state;
 	json_open(&writer, NULL, '{');
 	example_put_id(&set->examples, example, &writer);
-	json_put_double(&writer, "score", task_sigmoid(task_output(outputs, example)[0]));
+	json_put_double(&writer, "score", task_score(state, task_output(outputs, example)[0]));
 	json_close(&writer);
 	return buffer_status(out);
 }
@@ -223,9 +221,8 @@ static enum status put(const struct task_state *state, const struct task_set *se
 static enum status put_tsv(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 			   int64_t example, struct buffer *out)
 {
-	(void)state;
 	(void)set;
-	results_put_float(out, (float)task_sigmoid(task_output(outputs, example)[0]));
+	results_put_float(out, (float)task_score(state, task_output(outputs, example)[0]));
 	return buffer_status(out);
 }
 

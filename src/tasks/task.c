@@ -396,6 +396,11 @@ double task_sigmoid(double logit)
 	return 1 / (1 + exp(-logit));
 }
 
+double task_score(const struct task_state *state, double output)
+{
+	return state->task->output_is_logit && !state->scores_are_outputs ? task_sigmoid(output) : output;
+}
+
 /* Reads "balanced", or weights of labels: "a:2,b:1"; labels that are not listed have 1. */
 static enum status read_label_weights(struct task_state *state)
 {

@@ -80,6 +80,7 @@ struct task_state {
 	void *own;                      /* the task's own settings (task.settings_bytes); set by task_state_open() */
 	struct label_set labels;        /* ordered once training is read, or as recorded */
 	bool pairs;                     /* examples have two texts each */
+	bool scores_are_outputs;        /* as in struct task_config: no sigmoid, although task.output_is_logit */
 	struct pool *pool;              /* borrowed; its threads may help to compute scores; NULL: none */
 	const char *decides;            /* the measure that chooses the best checkpoint, if that depends on the files; NULL: the
 					   task's */
@@ -302,6 +303,8 @@ int32_t task_best(const float *values, int64_t count);
 void task_probabilities(const float *logits, int64_t count, double *out);
 /* The probability that belongs to one logit, in double. */
 double task_sigmoid(double logit);
+/* The score that a single output stands for, if it is a number. */
+double task_score(const struct task_state *state, double output);
 
 extern const struct task task_embedding, task_reranking, task_rewriting;
 extern const struct task task_classification, task_regression, task_multilabel, task_choice, task_tagging, task_squad,

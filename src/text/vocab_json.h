@@ -9,5 +9,8 @@
  * (the message names the first one). ERR_DATA: it cannot be used; *out_refused: because it has parts or values that bertc does
  * not have, so that the vocabulary without it would be another tokenizer. After an error, the vocabulary is as it was. */
 MUST_USE enum status vocab_add_json(struct vocab *vocab, const char *path, bool *out_refused);
+/* The same for a folder without a tokenizer.json: lists the special tokens of the files beside the vocab.txt at `path`. ERR_DATA
+ * as above, also for tokens that are no entries. */
+MUST_USE enum status vocab_add_special(struct vocab *vocab, const char *path);
 
 #endif

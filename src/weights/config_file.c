@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/string_index.h"
 #include "model/forms.h"
@@ -174,6 +175,32 @@ static enum status read_dropout(const struct json *object, const char *name, str
 	return OK;
 }
 
+enum status task_config_read_activation(struct task_config *task, const struct json *object, const char *name, const char *member)
+{
+	const struct json *said = json_member(object, member);
+	const char *text = NULL;
+	if (task->label_count != 1 || !said || said->kind == JSON_NULL)
+		return OK;
+	TRY(json_get_string(object, name, member, &text));
+	const char *dot = strrchr(text, '.'), *class = dot ? dot + 1 : text;
+	bool is_torch = strncmp(text, "torch.", 6) == 0, is_sigmoid = strcmp(class, "Sigmoid") == 0;
+	if (!is_torch)
+		log_warning("'%s': \"%s\" is \"%.80s\", which is not PyTorch's: scores are the sigmoid of the output", name,
+			    member, text);
+	else if (!is_sigmoid && strcmp(class, "Identity") != 0)
+		return error_set(ERR_DATA, "'%s': \"%s\" is \"%.80s\"; bertc has Identity and Sigmoid", name, member, text);
+	task->scores_are_outputs = is_torch && !is_sigmoid;
+	return OK;
+}
+
+static enum status read_activation(const struct json *object, const char *name, struct task_config *out)
+{
+	const struct json *own = json_member(object, "sentence_transformers");
+	if (own && own->kind == JSON_OBJECT && json_member(own, "activation_fn"))
+		return task_config_read_activation(out, own, name, "activation_fn");
+	return task_config_read_activation(out, object, name, "sbert_ce_default_activation_function");
+}
+
 enum status task_config_from_json(struct task_config *out, const struct json *object, const char *name)
 {
 	enum status status;
@@ -184,6 +211,7 @@ enum status task_config_from_json(struct task_config *out, const struct json *ob
 	TRY_GOTO(read_problem_type(object, name, out), failed);
 	TRY_GOTO(read_labels(object, name, out), failed);
 	TRY_GOTO(read_dropout(object, name, out), failed);
+	TRY_GOTO(read_activation(object, name, out), failed);
 	return OK;
 failed:
 	task_config_release(out);
@@ -359,6 +387,11 @@ void config_file_put(struct json_writer *writer, const struct model_config *conf
 		json_put_string(writer, "position_embedding_type", "absolute");
 	if (task && task->problem_type)
 		json_put_string(writer, "problem_type", task->problem_type);
+	if (task && task->scores_are_outputs) {
+		json_open(writer, "sentence_transformers", '{');
+		json_put_string(writer, "activation_fn", "torch.nn.modules.linear.Identity");
+		json_close(writer);
+	}
 	json_put_bool(writer, "tie_word_embeddings", true);
 	json_put_string(writer, "torch_dtype", "float32");
 	put_integer(writer, keys->types, config->type_vocab_size);

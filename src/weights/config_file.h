@@ -23,6 +23,9 @@ struct task_config {
 	int32_t label_count; /* without names: "num_labels", or 2 if that is absent, as in transformers */
 	/* Dropout on the head's input; negative (null in the file): the same as in the encoder's hidden layers. */
 	double classifier_dropout;
+	/* The score of a single output is the output itself, not its sigmoid: the activation of sentence-transformers'
+	 * cross-encoders is Identity. */
+	bool scores_are_outputs;
 	/* The text of bertc_task.json, a file beside config.json (tasks/record.h); NULL: none. */
 	char *record;
 	/* What goes into the files of sentence-transformers; borrowed. NULL: write none. */
@@ -33,6 +36,11 @@ struct task_config {
  * from 0 without gaps, the problem type is unknown, or a value has the wrong type. The caller releases *out with
  * task_config_release, except after a failure. */
 MUST_USE enum status task_config_from_json(struct task_config *out, const struct json *object, const char *name);
+/* Reads the member "activation_fn" (or an older name of it, `member`) of sentence-transformers, which says what becomes of a
+ * single output. ERR_DATA: neither Identity nor Sigmoid. What is not PyTorch's is ignored with a warning, as
+ * sentence-transformers does. */
+MUST_USE enum status task_config_read_activation(struct task_config *task, const struct json *object, const char *name,
+						 const char *member);
 /* Makes a task_config from these values. Strings and labels, all of which may be NULL, are copied. `classifier_dropout` is left
  * to that of the hidden layers. */
 MUST_USE enum status task_config_make(struct task_config *out, const char *architecture, const char *problem_type,

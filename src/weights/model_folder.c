@@ -129,6 +129,25 @@ static enum status settle_gelu(const struct json *object, const char *path, stru
 	return OK;
 }
 
+/* Newer cross-encoders of sentence-transformers have their activation in a file beside config.json, which then decides. */
+static enum status read_task(const struct json *object, const char *path, struct task_config *out)
+{
+	char folder[PATH_BYTES], beside[PATH_BYTES];
+	struct json_document document;
+	TRY(task_config_from_json(out, object, path));
+	parent_of(path, folder);
+	enum status status = path_join(beside, folder, "config_sentence_transformers.json");
+	if (status == OK && file_exists(beside)) {
+		status = json_read(&document, beside, CONFIG_LIMIT);
+		if (status == OK)
+			status = task_config_read_activation(out, document.root, beside, "activation_fn");
+		json_release(&document);
+	}
+	if (status != OK)
+		task_config_release(out);
+	return status;
+}
+
 /* Reads the sizes, the task, or both (NULL: not wanted). */
 static enum status read_config(const char *path, struct model_config *sizes, struct task_config *task)
 {
@@ -141,7 +160,7 @@ static enum status read_config(const char *path, struct model_config *sizes, str
 	if (sizes)
 		TRY_GOTO(settle_gelu(document.root, path, sizes), done);
 	if (task)
-		TRY_GOTO(task_config_from_json(task, document.root, path), done);
+		TRY_GOTO(read_task(document.root, path, task), done);
 done:
 	json_release(&document);
 	return status;

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "weights/manifest.h"
 #include "weights/model_folder.h"
@@ -28,6 +29,35 @@ static enum status unsupported(const char *path, const char *what, const char *h
 	enum status status = error_set(ERR_USAGE, "'%s': %s", path, what);
 	error_hint("%s", hint);
 	return status;
+}
+
+/* What becomes of a member: it is read (or changes nothing), or only these values of it can be obeyed. */
+struct member_rule {
+	const char *name;
+	const char *value; /* NULL: any; "": none, so null, false, and an empty list or object */
+};
+
+static bool is_empty(const struct json *value)
+{
+	return value->kind == JSON_NULL || (value->kind == JSON_BOOL && !value->boolean) ||
+	       ((value->kind == JSON_ARRAY || value->kind == JSON_OBJECT) && value->child_count == 0);
+}
+
+/* Refuses values that bertc cannot obey, and names members that it does not know: those may change vectors. */
+static enum status check_members(const struct json *root, const char *path, const struct member_rule *rules)
+{
+	for (const struct json *member = root->first_child; member; member = member->next) {
+		const struct member_rule *rule = rules;
+		while (rule->name && strcmp(rule->name, member->key) != 0)
+			rule++;
+		if (!rule->name)
+			log_warning("'%s': bertc does not know \"%.60s\", and ignores it", path, member->key);
+		else if (rule->value && !is_empty(member) &&
+			 !(member->kind == JSON_STRING && strcmp(member->text, rule->value) == 0))
+			return error_set(ERR_USAGE, "'%s': bertc cannot obey \"%s\"; it must be %s", path, member->key,
+					 rule->value[0] ? rule->value : "empty or absent");
+	}
+	return OK;
 }
 
 /* Reads "folder/name" if it exists; otherwise out->root is NULL. */
@@ -81,15 +111,40 @@ static enum status read_pooling(struct sentence_folder *out, const char *folder)
 	struct json_document document;
 	bool include_prompt = true;
 	enum status status;
+	static const struct member_rule rules[] = {{"pooling_mode", NULL},
+						   {"pooling_mode_cls_token", NULL},
+						   {"pooling_mode_max_tokens", NULL},
+						   {"pooling_mode_mean_tokens", NULL},
+						   {"pooling_mode_mean_sqrt_len_tokens", NULL},
+						   {"pooling_mode_weightedmean_tokens", NULL},
+						   {"pooling_mode_lasttoken", NULL},
+						   {"include_prompt", NULL},
+						   {"word_embedding_dimension", NULL},
+						   {"embedding_dimension", NULL},
+						   {NULL, NULL}};
 	TRY(path_join(path, folder, "config.json"));
 	TRY(manifest_verify_file(path));
 	TRY(json_read(&document, path, JSON_LIMIT));
+	TRY_GOTO(check_members(document.root, path, rules), done);
 	TRY_GOTO(read_pooling_modes(out, document.root, path), done);
 	TRY_GOTO(json_get_bool(document.root, path, "include_prompt", &include_prompt), done);
 	out->leaves_out_prompt = !include_prompt;
 	if (out->pooling == 0)
 		status = error_set(ERR_DATA, "'%s' names no pooling mode", path);
 done:
+	json_release(&document);
+	return status;
+}
+
+/* Newer folders say what is normalized. */
+static enum status check_normalize(const char *folder)
+{
+	static const struct member_rule rules[] = {
+		{"module_input_name", "sentence_embedding"}, {"module_output_name", "sentence_embedding"}, {NULL, NULL}};
+	char path[PATH_BYTES];
+	struct json_document document;
+	TRY(read_optional(&document, path, folder, "config.json"));
+	enum status status = document.root ? check_members(document.root, path, rules) : OK;
 	json_release(&document);
 	return status;
 }
@@ -135,7 +190,7 @@ static enum status read_module(struct sentence_folder *out, const struct json *m
 		return read_pooling(out, folder);
 	if (is_class(type, "Normalize")) {
 		out->normalize = true;
-		return OK;
+		return check_normalize(folder);
 	}
 	if (is_class(type, "Dropout"))
 		return OK; /* no effect outside training */
@@ -156,12 +211,31 @@ static enum status read_modules(struct sentence_folder *out, const struct json *
 static enum status read_length(struct sentence_folder *out)
 {
 	static const char *const names[] = {LENGTH_FILE, "sentence_roberta_config.json", "sentence_distilbert_config.json"};
+	static const struct member_rule rules[] = {{"max_seq_length", NULL},
+						   {"do_lower_case", NULL},
+						   {"transformer_task", NULL},
+						   {"modality_config", NULL},
+						   {"module_output_name", NULL},
+						   {"processing_kwargs", ""},
+						   {"unpad_inputs", NULL},
+						   {"query_length", ""},
+						   {"document_length", ""},
+						   {"query_expansion", ""},
+						   {"model_args", ""},
+						   {"tokenizer_args", ""},
+						   {"config_args", ""},
+						   {"model_kwargs", ""},
+						   {"processor_kwargs", ""},
+						   {"config_kwargs", ""},
+						   {NULL, NULL}};
 	char path[PATH_BYTES];
 	struct json_document document = {0};
 	int64_t length = 0;
 	enum status status = OK;
 	for (size_t i = 0; i < sizeof names / sizeof names[0] && !document.root; i++)
 		TRY(read_optional(&document, path, out->transformer, names[i]));
+	if (document.root)
+		TRY_GOTO(check_members(document.root, path, rules), done);
 	const struct json *said = document.root ? json_member(document.root, "max_seq_length") : NULL;
 	if (said && said->kind != JSON_NULL)
 		TRY_GOTO(json_get_integer(document.root, path, "max_seq_length", SHORTEST_LENGTH, INT32_MAX, &length), done);
@@ -216,9 +290,14 @@ static enum status read_about(struct sentence_folder *out, const char *model)
 	const char *similarity = "";
 	int64_t dimensions = 0;
 	enum status status;
+	static const struct member_rule rules[] = {
+		{"prompts", NULL},      {"default_prompt_name", NULL},  {"similarity_fn_name", NULL},
+		{"truncate_dim", NULL}, {"activation_fn", NULL},        {"__version__", NULL},
+		{"model_type", NULL},   {"keep_in_fp32_modules", NULL}, {NULL, NULL}};
 	TRY(read_optional(&document, path, model, PROMPT_FILE));
 	if (!document.root)
 		return OK;
+	TRY_GOTO(check_members(document.root, path, rules), done);
 	TRY_GOTO(read_prompts(out, document.root, path), done);
 	const struct json *cut = json_member(document.root, "truncate_dim"),
 			  *measure = json_member(document.root, "similarity_fn_name");

@@ -30,8 +30,9 @@ struct sentence_folder {
 };
 
 /* Reads these files from `model`, a model folder or a run; for anything else (a file of weights), found is false. Modules that
- * bertc does not support (Dense, CNN, WordWeights, ...) give ERR_USAGE, naming the module; broken files give ERR_DATA. The caller
- * releases *out, even after a failure. */
+ * bertc does not support (Dense, CNN, WordWeights, ...) give ERR_USAGE, naming the module, as do members whose value it cannot
+ * obey; unknown members are named in a warning, and broken files give ERR_DATA. The caller releases *out, even after a failure.
+ */
 MUST_USE enum status sentence_folder_read(struct sentence_folder *out, const char *model);
 void sentence_folder_release(struct sentence_folder *folder);
 /* The index of the prompt with this name; -1: there is none. */

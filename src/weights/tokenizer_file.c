@@ -17,10 +17,16 @@ static enum status path_beside(const char *path, const char *name, char out[PATH
 	return length < PATH_BYTES ? OK : error_set(ERR_USAGE, "'%.100s...': the path is too long", path);
 }
 
-/* Added tokens that only Hugging Face's Python tokenizer has written, which are in files that are not read. */
-static enum status warn_of_slow_tokenizer(const char *path)
+/* Takes the special tokens of a folder without a tokenizer.json. Added tokens that only Hugging Face's Python tokenizer has
+ * written are in a file that is not read. */
+static enum status take_special(struct vocab *vocab, const char *path)
 {
 	char added[PATH_BYTES];
+	enum status status = vocab_add_special(vocab, path);
+	if (status == ERR_DATA)
+		log_warning("%s", error_last()->message);
+	else
+		TRY(status);
 	TRY(path_beside(path, "added_tokens.json", added));
 	if (file_exists(added))
 		log_warning(
@@ -36,7 +42,7 @@ static enum status take_added(struct vocab *vocab, const char *path)
 	char json[PATH_BYTES];
 	TRY(path_beside(path, "tokenizer.json", json));
 	if (!file_exists(json))
-		return warn_of_slow_tokenizer(path);
+		return take_special(vocab, path);
 	TRY(manifest_verify_file(json));
 	bool refused;
 	enum status status = vocab_add_json(vocab, json, &refused);

@@ -275,6 +275,12 @@ static void rerankers_score_pairs(void **state)
 	put_file("asked.jsonl", "{\"id\": \"q7\", \"query\": \"the cat sees it.\", \"passage\": \"the cat, it sees.\"}\n");
 	assert_program(0, "", "predict --model %s/rank %s/asked.jsonl", test_folder, test_folder);
 	assert_printed("{\"id\":\"q7\",\"score\":0.");
+	double share = strtod(strstr(buffer_string(&program_output), "\"score\":") + 8, NULL);
+	put_file("rank/final/config_sentence_transformers.json", "{\"activation_fn\": \"torch.nn.modules.linear.Identity\"}");
+	assert_program(0, "", "predict --model %s/rank %s/asked.jsonl", test_folder, test_folder);
+	double output = strtod(strstr(buffer_string(&program_output), "\"score\":") + 8, NULL);
+	assert_true(fabs(1 / (1 + exp(-output)) - share) < 1e-6 && fabs(output - share) > 1e-3);
+	assert_int_equal(remove(test_path("rank/final/config_sentence_transformers.json")), 0);
 	char command[512];
 	/* A list has a score for each of its texts; a text that only looks like a list has one score. */
 	put_file("looks.jsonl",

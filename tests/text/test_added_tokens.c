@@ -338,11 +338,59 @@ static void test_many(void **state)
 	check_many(true);
 }
 
+/* Special tokens that only a file beside the vocabulary names are looked for in texts, as transformers 5.24 does; what is no
+ * entry is ignored. special_tokens_map.json wins unless the tokens of tokenizer_config.json are listed there. */
+static void test_named_elsewhere(void **state)
+{
+	static const struct {
+		const char *config, *map;
+		int32_t id; /* of the token in the text; 1: none is found */
+	} folders[] = {
+		{"{}", "{\"additional_special_tokens\":[\"[E1]\",\"[NEW]\"]}", 5},
+		{"{\"additional_special_tokens\":[{\"content\":\"[E1]\",\"lstrip\":true}]}", NULL, 5},
+		{"{\"extra_special_tokens\":{\"marker\":\"[E1]\"}}", NULL, 5},
+		{"{\"bos_token\":\"[E1]\"}", NULL, 5},
+		{"{\"image_token\":\"[E1]\"}", NULL, 5},
+		{"{\"bos_token\":\"[E1]\"}", "{\"bos_token\":\"[CLS]\"}", 1},
+		{"{\"added_tokens_decoder\":{}}", "{\"bos_token\":\"[E1]\"}", 1},
+		{"{\"eos_token\":\"[NEW]\"}", NULL, 1},
+	};
+	static const char lines[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n[E1]\n";
+	static const char json[] = "{\"added_tokens\":[],\"normalizer\":{\"lowercase\":true},\"model\":{\"type\":\"WordPiece\","
+				   "\"vocab\":{\"[PAD]\":0,\"[UNK]\":1,\"[CLS]\":2,\"[SEP]\":3,\"[MASK]\":4,\"[E1]\":5}}}";
+	struct tokenizer_settings settings = tokenizer_defaults(false);
+	struct tokenizer *tokenizer;
+	struct tokens tokens = {0};
+	struct vocab vocab;
+	settings.special_tokens = false;
+	for (size_t i = 0; i < 2 * sizeof folders / sizeof *folders; i++) {
+		const char *config = folders[i / 2].config, *map = folders[i / 2].map;
+		char name[32], file[64];
+		snprintf(name, sizeof name, "named%zu", i);
+		assert_ok(folder_make(test_path(name)));
+		snprintf(file, sizeof file, "%s/tokenizer_config.json", name);
+		assert_ok(file_write(test_path(file), config, strlen(config)));
+		snprintf(file, sizeof file, "%s/special_tokens_map.json", name);
+		if (map)
+			assert_ok(file_write(test_path(file), map, strlen(map)));
+		snprintf(file, sizeof file, i % 2 ? "%s/vocab.txt" : "%s/tokenizer.json", name);
+		assert_ok(file_write(test_path(file), i % 2 ? lines : json, strlen(i % 2 ? lines : json)));
+		assert_ok(vocab_file_read(&vocab, test_path(file)));
+		assert_ok(tokenizer_open(&tokenizer, &vocab, &settings));
+		tokens.count = 0;
+		assert_ok(tokenizer_encode(tokenizer, "[E1]", 4, &tokens));
+		assert_int_equal(tokens.ids[0], folders[i / 2].id);
+		tokenizer_close(tokenizer);
+		vocab_release(&vocab);
+	}
+	tokens_release(&tokens);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_folders),     cmocka_unit_test(test_odd_entries),      cmocka_unit_test(test_white_space),
 		cmocka_unit_test(test_added_later), cmocka_unit_test(test_whole_characters), cmocka_unit_test(test_settings),
-		cmocka_unit_test(test_many)};
+		cmocka_unit_test(test_many),        cmocka_unit_test(test_named_elsewhere)};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

@@ -216,6 +216,60 @@ static void folders_say_their_task(void **state)
 	assert_error(ERR_USAGE, "no such file or folder", model_folder_task(test_path("nothing"), &task));
 }
 
+/* Where sentence-transformers says what becomes of a cross-encoder's output, by version: the newest file decides. */
+static void activations_are_read(void **state)
+{
+#define ONE "{\"model_type\": \"bert\", \"num_labels\": 1"
+#define NOTHING "torch.nn.modules.linear.Identity"
+	static const struct {
+		const char *config, *beside;
+		bool outputs;
+	} files[] = {
+		{ONE "}", NULL, false},
+		{ONE ", \"sbert_ce_default_activation_function\": \"" NOTHING "\"}", NULL, true},
+		{ONE ", \"sentence_transformers\": {\"activation_fn\": \"" NOTHING "\"}}", NULL, true},
+		{ONE ", \"sentence_transformers\": {\"activation_fn\": \"torch.nn.modules.activation.Sigmoid\"}}", NULL, false},
+		{ONE ", \"sentence_transformers\": {\"activation_fn\": null}}", NULL, false},
+		{ONE "}", "{\"activation_fn\": \"" NOTHING "\"}", true},
+		{ONE ", \"sentence_transformers\": {\"activation_fn\": \"" NOTHING "\"}}",
+		 "{\"activation_fn\": \"torch.nn.modules.activation.Sigmoid\"}", false},
+		{ONE ", \"sentence_transformers\": {\"activation_fn\": \"mine.Identity\"}}", NULL, false},
+		{"{\"model_type\": \"bert\", \"sentence_transformers\": {\"activation_fn\": \"torch.nn.Tanh\"}}", NULL, false},
+	};
+	struct task_config task;
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		char name[24], path[64];
+		snprintf(name, sizeof name, "scores%zu", i);
+		assert_ok(folder_make(test_path(name)));
+		snprintf(path, sizeof path, "%s/config.json", name);
+		put_file(path, files[i].config);
+		snprintf(path, sizeof path, "%s/config_sentence_transformers.json", name);
+		if (files[i].beside)
+			put_file(path, files[i].beside);
+		assert_ok(model_folder_task(test_path(name), &task));
+		assert_int_equal(task.scores_are_outputs, files[i].outputs);
+		task_config_release(&task);
+	}
+	put_file("scores0/config.json", ONE ", \"sentence_transformers\": {\"activation_fn\": \"torch.nn.Tanh\"}}");
+	assert_error(ERR_DATA, "\"torch.nn.Tanh\"; bertc has", model_folder_task(test_path("scores0"), &task));
+	/* It is written again. */
+	struct model_config sizes;
+	struct json_document document;
+	struct buffer text = {0};
+	struct json_writer writer = {.out = &text};
+	assert_ok(model_config_named(&sizes, "tiny"));
+	assert_ok(task_config_make(&task, "BertForSequenceClassification", NULL, NULL, 1));
+	task.scores_are_outputs = true;
+	config_file_put(&writer, &sizes, &task);
+	task_config_release(&task);
+	assert_ok(json_parse(&document, "config.json", buffer_string(&text), text.size));
+	assert_ok(task_config_from_json(&task, document.root, "config.json"));
+	assert_true(task.scores_are_outputs);
+	task_config_release(&task);
+	json_release(&document);
+	buffer_release(&text);
+}
+
 static void classes_without_names_get_some(void **state)
 {
 	static const char *const given[] = {"no", "yes"};
@@ -242,6 +296,7 @@ int main(void)
 		cmocka_unit_test(odd_tasks_are_refused),
 		cmocka_unit_test(tasks_come_back),
 		cmocka_unit_test(folders_say_their_task),
+		cmocka_unit_test(activations_are_read),
 		cmocka_unit_test(heads_are_matched_by_their_classes),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);

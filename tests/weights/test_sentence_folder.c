@@ -122,6 +122,11 @@ static void bad_folders_are_refused(void **state)
 		{ERR_DATA, "names no pooling mode", "1_Pooling/config.json", "{\"pooling_mode_cls_token\": false}"},
 		{ERR_DATA, "max_seq_length", "sentence_bert_config.json", "{\"max_seq_length\": -1}"},
 		{ERR_DATA, "max_seq_length", "sentence_bert_config.json", "{\"max_seq_length\": 2}"},
+		{ERR_USAGE, "cannot obey \"query_length\"", "sentence_bert_config.json", "{\"query_length\": 32}"},
+		{ERR_USAGE, "cannot obey \"processing_kwargs\"", "sentence_bert_config.json",
+		 "{\"query_length\": null, \"processing_kwargs\": {\"text\": {\"max_length\": 64}}}"},
+		{ERR_USAGE, "cannot obey \"module_input_name\"", "2_Normalize/config.json",
+		 "{\"module_output_name\": \"sentence_embedding\", \"module_input_name\": \"token_embeddings\"}"},
 		{ERR_DATA, "\"prompts\" is not an object", "config_sentence_transformers.json", "{\"prompts\": []}"},
 		{ERR_DATA, "default_prompt_name", "config_sentence_transformers.json", "{\"default_prompt_name\": \"query\"}"},
 	};
@@ -130,6 +135,8 @@ static void bad_folders_are_refused(void **state)
 		char name[32], file[64];
 		snprintf(name, sizeof name, "bad%zu", i);
 		const char *path = fresh(name);
+		snprintf(file, sizeof file, "%s/2_Normalize", name);
+		assert_ok(folder_make(test_path(file)));
 		snprintf(file, sizeof file, "%s/modules.json", name);
 		put_file(file, OLD_MODULES);
 		snprintf(file, sizeof file, "%s/1_Pooling/config.json", name);

@@ -9,12 +9,7 @@
 const char *const special_members[VOCAB_SPECIAL_TOKENS] = {"pad_token", "unk_token", "cls_token", "sep_token", "mask_token"};
 
 /* Members of tokenizer_config.json that are read here and elsewhere. */
-static const char *const obeyed[] = {"pad_token",
-				     "unk_token",
-				     "cls_token",
-				     "sep_token",
-				     "mask_token",
-				     "added_tokens_decoder",
+static const char *const obeyed[] = {"added_tokens_decoder",
 				     "do_lower_case",
 				     "strip_accents",
 				     "tokenize_chinese_chars",
@@ -28,17 +23,15 @@ static const char *const obeyed[] = {"pad_token",
 				     "do_basic_tokenize",
 				     "never_split",
 				     "max_length",
+				     "additional_special_tokens",
+				     "extra_special_tokens",
 				     NULL};
 /* Members that change neither ids nor offsets nor answers. */
-static const char *const ignored[] = {"additional_special_tokens",
-				      "auto_map",
+static const char *const ignored[] = {"auto_map",
 				      "backend",
-				      "bos_token",
 				      "chat_template",
 				      "clean_up_tokenization_spaces",
-				      "eos_token",
 				      "errors",
-				      "extra_special_tokens",
 				      "fix_mistral_regex",
 				      "from_slow",
 				      "full_tokenizer_file",
@@ -93,6 +86,14 @@ static enum status refuse(const struct token_files *files, const char *member, c
 	return error_set(ERR_DATA, "'%s': \"%s\" is %s, which bertc does not have", files->config_path, member, why);
 }
 
+/* Members such as "bos_token" name a special token. */
+static bool names_token(const char *member)
+{
+	static const char end[] = "_token";
+	size_t size = strlen(member);
+	return size >= sizeof end && strcmp(member + size - (sizeof end - 1), end) == 0;
+}
+
 /* Refuses values of members that would change answers, and names unknown members. */
 static enum status check_members(const struct token_files *files)
 {
@@ -105,7 +106,7 @@ static enum status check_members(const struct token_files *files)
 	if (never && never->child_count > 0)
 		return refuse(files, "never_split", "a list of words");
 	for (const struct json *member = config ? config->first_child : NULL; member; member = member->next)
-		if (!is_listed(obeyed, member->key) && !is_listed(ignored, member->key))
+		if (!is_listed(obeyed, member->key) && !is_listed(ignored, member->key) && !names_token(member->key))
 			log_warning("'%s': bertc does not know \"%.60s\", and ignores it", files->config_path, member->key);
 	return OK;
 }
@@ -140,10 +141,17 @@ static const char *content_of(const struct json *token)
 	return content && content->kind == JSON_STRING ? content->text : NULL;
 }
 
+/* As in transformers: special_tokens_map.json is of the time before "added_tokens_decoder", and wins where that is missing. */
+static bool map_decides(const struct token_files *files)
+{
+	return !json_member(files->config.root, "added_tokens_decoder");
+}
+
 const char *token_files_name(const struct token_files *files, int which)
 {
-	const char *name = content_of(json_member(files->config.root, special_members[which]));
-	return name ? name : content_of(json_member(files->map.root, special_members[which]));
+	const struct json *config = files->config.root, *map = files->map.root;
+	const char *name = content_of(json_member(map_decides(files) ? map : config, special_members[which]));
+	return name ? name : content_of(json_member(map_decides(files) ? config : map, special_members[which]));
 }
 
 static bool flag_of(const struct json *token, const char *name, bool otherwise)
@@ -183,6 +191,38 @@ static enum status list_one(struct vocab *vocab, struct added_token token)
 	return OK;
 }
 
+static enum status list_special(const struct token_files *files, struct vocab *vocab, const struct json *token)
+{
+	const char *content = content_of(token);
+	int32_t id = content ? vocab_find(vocab, content, strlen(content)) : -1;
+	if (content && id < 0)
+		log_warning("'%s': the special token '%.60s' is not in the vocabulary, and is ignored",
+			    files->config_path[0] ? files->config_path : files->map_path, content);
+	if (id < 0 || find_added(vocab, id))
+		return OK;
+	struct added_token added = added_token_read(token, id);
+	added.special = true;
+	added.normalized = flag_of(token, "normalized", false);
+	return vocab_list_added(vocab, &added);
+}
+
+/* transformers looks in texts for every token that is called special: those of lists, and members such as "bos_token". */
+static enum status list_further(const struct token_files *files, struct vocab *vocab, const struct json *root)
+{
+	const struct json *winner = root == files->config.root && map_decides(files) ? files->map.root : NULL;
+	for (const struct json *member = root ? root->first_child : NULL; member; member = member->next) {
+		if (json_member(winner, member->key))
+			continue;
+		bool is_list =
+			strcmp(member->key, "additional_special_tokens") == 0 || strcmp(member->key, "extra_special_tokens") == 0;
+		for (const struct json *token = is_list ? member->first_child : NULL; token; token = token->next)
+			TRY(list_special(files, vocab, token));
+		if (names_token(member->key))
+			TRY(list_special(files, vocab, member));
+	}
+	return OK;
+}
+
 enum status token_files_list_added(const struct token_files *files, struct vocab *vocab)
 {
 	const struct json *decoder = json_member(files->config.root, "added_tokens_decoder");
@@ -192,13 +232,16 @@ enum status token_files_list_added(const struct token_files *files, struct vocab
 		if (id < 0 || id != strtoll(token->key, NULL, 10)) {
 			enum status status = error_set(ERR_DATA,
 						       "'%s': \"added_tokens_decoder\" has the token '%.100s' with the id "
-						       "%.20s, which tokenizer.json does not have",
+						       "%.20s, which the vocabulary does not have",
 						       files->config_path, content ? content : "", token->key);
 			error_hint("save the folder's tokenizer again with transformers' AutoTokenizer");
 			return status;
 		}
 		TRY(list_one(vocab, added_token_read(token, id)));
 	}
+	TRY(list_further(files, vocab, files->config.root));
+	if (map_decides(files))
+		TRY(list_further(files, vocab, files->map.root));
 	int32_t special[VOCAB_SPECIAL_TOKENS];
 	vocab_special_ids(vocab, special);
 	for (int i = 0; i < VOCAB_SPECIAL_TOKENS; i++)

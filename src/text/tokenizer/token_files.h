@@ -23,7 +23,8 @@ void token_files_release(struct token_files *files);
 extern const char *const special_members[VOCAB_SPECIAL_TOKENS]; /* "pad_token", ... */
 /* What a special token is called in the files; NULL: they do not say. */
 const char *token_files_name(const struct token_files *files, int which);
-/* Lists the added tokens of "added_tokens_decoder" and the special tokens that a tokenizer.json does not list. */
+/* Lists the added tokens of "added_tokens_decoder" and the special tokens, whatever they are for, that a tokenizer.json does not
+ * list. A special token that the vocabulary lacks is named in a warning. */
 MUST_USE enum status token_files_list_added(const struct token_files *files, struct vocab *vocab);
 /* Leaves the types of tokens at 0 if "model_input_names" has none. */
 void token_files_apply_inputs(const struct token_files *files, struct vocab *vocab);

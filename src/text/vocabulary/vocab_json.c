@@ -478,3 +478,13 @@ enum status vocab_add_json(struct vocab *vocab, const char *path, bool *out_refu
 	buffer_release(&text);
 	return status;
 }
+
+enum status vocab_add_special(struct vocab *vocab, const char *path)
+{
+	struct token_files files;
+	TRY(token_files_read(&files, path));
+	enum status status = token_files_list_added(&files, vocab);
+	token_files_release(&files);
+	unlist_special(vocab);
+	return status;
+}
