@@ -5,7 +5,7 @@
 
 Trains vocabularies on the sentences below. Prints the row for tests/golden/MANIFEST.
 
-{"texts": [...],
+{"sentences": what the tokenizers learned from, "texts": [...],
  "tokenizers": [{"name", "json": a tokenizer.json's text, "results": [[id, begin, end, ...] for each text],
                  "pair": ids of the first two texts as a pair, "types": their types}, ...],
  "decoders": [{"json": a tokenizer.json's text, "ids": [...] lists, "texts": what they are, "skipped": without special tokens}, ...]}
@@ -116,7 +116,7 @@ def main():
             results.append([n for i, o in zip(encoding.ids, encoding.offsets) for n in [i, *in_bytes(text, o)]])
         pair = tokenizer.encode(made[0], made[1])
         rows.append({"name": name, "json": tokenizer.to_str(), "results": results, "pair": pair.ids, "types": pair.type_ids})
-    data = json.dumps({"texts": made, "tokenizers": rows, "decoders": list(decoder_rows())}, ensure_ascii=False, separators=(",", ":")).encode()
+    data = json.dumps({"sentences": SENTENCES, "texts": made, "tokenizers": rows, "decoders": list(decoder_rows())}, ensure_ascii=False, separators=(",", ":")).encode()
     with open(sys.argv[1], "wb") as file:
         file.write(data)
     print(f"bpe.json | dev/bpe_golden.py | Python {platform.python_version()}, tokenizers {tokenizers.__version__} | {SEED} | "

@@ -1,4 +1,4 @@
-/* bertc vocab: text files to a WordPiece vocabulary. */
+/* bertc vocab: text files to a WordPiece vocabulary, or to a folder with a byte-level BPE. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +20,12 @@ struct vocab_options {
 	const char *out, *extend, *user_words;
 	struct input_options input;
 	int64_t vocab_size, min_frequency, unused, memory;
+	unsigned type; /* enum vocab_type */
 	bool cased, strip_accents, overwrite;
 	struct device_options device; /* of which only the threads are an option */
 };
+
+#define MAX_LENGTH 512 /* of texts, until a model decides */
 
 #define FIELD(name) offsetof(struct vocab_options, name)
 #define ROW(member, role, value) OPTION_ROW(struct vocab_options, member, role, value)
@@ -31,10 +34,13 @@ struct vocab_options {
 static const struct option option_table[] = {
 	{.help = "Input and output"},
 	{ROW(corpus, ROLE_SOURCE, "PATH..."), .help = "text to learn from: " CORPUS_FILES},
-	{ROW(out, ROLE_PLACE, "FILE"), .letter = 'o', .help = "output file, one entry per line (vocab.txt)"},
+	{ROW(out, ROLE_PLACE, "PATH"), .letter = 'o',
+	 .help = "output file, one entry per line (vocab.txt); with type bpe, a folder for tokenizer.json and its like"},
 	{ROW(extend, ROLE_PLACE, "VOCAB"),
 	 .help = "keep the entries of this vocabulary (vocab.txt or tokenizer.json) and add words of the text to them"},
 	{.help = "What is learned"},
+	{ROW(type, ROLE_RESULT, "TYPE"), .range = "|wordpiece|bpe", .fallback_text = "wordpiece",
+	 .help = "wordpiece, as BERT has it, or bpe: byte-level byte-pair encoding, as RoBERTa and ModernBERT have it"},
 	{ROW(vocab_size, ROLE_RESULT, "N"), .range = "6..10000000",
 	 .fallback_text = "4000 to 30522, depending on the amount of text; with extend a tenth more than there are",
 	 .help = "number of entries, including the five special ones"},
@@ -58,28 +64,48 @@ static const struct option option_table[] = {
 
 static const struct command_text text = {
 	.name = "vocab",
-	.synopsis = "--corpus PATH... --out FILE [options]",
-	.summary = "learn a WordPiece vocabulary from text",
-	.description = "Counts the words of the text, split as BERT's tokenizer splits them, and merges the most frequent pairs "
-		       "of neighboring pieces until the vocabulary is full; pieces that are then rarely used are replaced by "
-		       "others. The alphabet is not limited: every character of the text enters the vocabulary as long as there "
-		       "is room, which matters for Chinese.\n\n"
-		       "Without --vocab_size, the size depends on the amount of text: 4000 entries below 400 thousand words "
-		       "(about 2 MB of English), 8000 below 2 million, 16000 below 20 million (100 MB), else 30522; more if the "
-		       "alphabet alone would fill half of it.\n\n"
-		       "The same text gives the same vocabulary for any order of files and any number of threads. No word is "
-		       "pruned: words beyond --memory go to temporary files, which takes a few minutes longer. Use a vocabulary "
-		       "learned with --cased with --cased only.\n\n"
-		       "With --extend, the entries of an existing vocabulary keep their ids, and the words of the text that it "
-		       "cuts into several pieces are added, starting with those that save the most tokens. `bertc pretrain "
-		       "--init_checkpoint MODEL --vocab_file FILE --remap_vocab` continues training a model with it: a new word "
-		       "begins as the mean of the pieces that it was cut into before.",
+	.synopsis = "--corpus PATH... --out PATH [options]",
+	.summary = "learn a WordPiece or BPE vocabulary from text",
+	.description =
+		"Counts the words of the text, split as BERT's tokenizer splits them, and merges the most frequent pairs "
+		"of neighboring pieces until the vocabulary is full; pieces that are then rarely used are replaced by "
+		"others. The alphabet is not limited: every character of the text enters the vocabulary as long as there "
+		"is room, which matters for Chinese.\n\n"
+		"Without --vocab_size, the size depends on the amount of text: 4000 entries below 400 thousand words "
+		"(about 2 MB of English), 8000 below 2 million, 16000 below 20 million (100 MB), else 30522; more if the "
+		"alphabet alone would fill half of it.\n\n"
+		"The same text gives the same vocabulary for any order of files and any number of threads. No word is "
+		"pruned: words beyond --memory go to temporary files, which takes a few minutes longer. Use a vocabulary "
+		"learned with --cased with --cased only.\n\n"
+		"With --type bpe, the words are those of GPT-2's pre-tokenizer, and the merges those of Hugging Face's "
+		"BpeTrainer "
+		"for the same words. Case and all characters are kept. The folder has RoBERTa's special tokens and template, and "
+		"is read by transformers' AutoTokenizer and as --vocab_file. A space is put before each text "
+		"(add_prefix_space), because sentences are tokenized one by one.\n\n"
+		"With --extend, the entries of an existing vocabulary keep their ids, and the words of the text that it "
+		"cuts into several pieces are added, starting with those that save the most tokens. `bertc pretrain "
+		"--init_checkpoint MODEL --vocab_file FILE --remap_vocab` continues training a model with it: a new word "
+		"begins as the mean of the pieces that it was cut into before.",
 	.examples = "bertc vocab --corpus 'text/*.txt.gz' --vocab_size 30522 --out vocab.txt\ta vocabulary of "
 		    "BERT's size\n"
 		    "bertc vocab --corpus text --cased --out vocab.txt\tkeep case; the size follows the text\n"
+		    "bertc vocab --corpus text --type bpe --out tokenizer\ta folder with a byte-level BPE\n"
 		    "bertc vocab --extend bert/vocab.txt --corpus papers --vocab_size 33000 --out vocab.txt\ta general "
 		    "vocabulary and the words of a field\n",
 };
+
+/* The folder of a BPE, which is made if it is missing. */
+static enum status check_folder(const char *path, bool overwrite)
+{
+	char file[PATH_BYTES];
+	TRY(path_join(file, path, "tokenizer.json"));
+	if (!overwrite && file_exists(file)) {
+		enum status status = error_set(ERR_USAGE, "--out '%s' has a tokenizer.json", path);
+		error_hint("models and token shards made with it would no longer fit; choose another name, or give --overwrite");
+		return status;
+	}
+	return folder_make(path);
+}
 
 /* Reports a folder that cannot be written to, or a file that must not be overwritten, before the text is read. */
 static enum status check_out(const char *path, bool overwrite)
@@ -123,16 +149,22 @@ static void report_result(const struct vocab_options *settings, const struct cor
 	struct buffer oddities = {0};
 
 	log_note("%s: %s, %s", settings->out, format_counted(a, vocab->count, "entry", "entries"),
-		 settings->cased ? "cased" : "uncased");
+		 settings->type == VOCAB_BPE ? "byte-level BPE"
+		 : settings->cased           ? "cased"
+					     : "uncased");
 	log_note("  text       %s in %s, %s", format_size(a, (double)counts->bytes),
 		 format_counted(b, counts->files, "file", "files"),
 		 format_counted(c, counts->documents, "document", "documents"));
 	log_note("  words      %s, %s different", format_count(a, report->words), format_count(b, report->distinct_words));
-	log_note("  alphabet   %s, %.4g %% of the text", format_counted(a, report->alphabet, "character", "characters"),
-		 100 * report->coverage);
+	if (settings->type != VOCAB_BPE)
+		log_note("  alphabet   %s, %.4g %% of the text", format_counted(a, report->alphabet, "character", "characters"),
+			 100 * report->coverage);
 	log_note("  pieces     %s, %s used fewer than 10 times", format_counted(a, report->merges, "longer one", "longer ones"),
 		 format_count(b, report->rare_merges));
-	log_note("  a word is  %.3f tokens, [UNK] in %.2g %%", report->tokens_per_word, 100 * report->unknown_words);
+	if (settings->type == VOCAB_BPE)
+		log_note("  a word is  %.3f tokens", report->tokens_per_word);
+	else
+		log_note("  a word is  %.3f tokens, [UNK] in %.2g %%", report->tokens_per_word, 100 * report->unknown_words);
 	if (report->long_words > 0)
 		log_note("  left out   %s longer than a tokenizer takes", format_counted(a, report->long_words, "word", "words"));
 	corpus_describe_oddities(corpus, &oddities);
@@ -186,6 +218,13 @@ static enum status read_user_words(const char *path, struct name_list *words)
 static enum status check(struct options *options)
 {
 	const struct vocab_options *settings = options->settings;
+	static const char *const of_wordpiece[] = {"extend", "cased", "strip_accents", "user_words", "unused"};
+	for (size_t i = 0; settings->type == VOCAB_BPE && i < sizeof of_wordpiece / sizeof *of_wordpiece; i++)
+		if (options_given(options, of_wordpiece[i]))
+			TRY(options_blame(options, error_set(ERR_USAGE,
+							     "--%s has no meaning for --type bpe, which keeps texts as "
+							     "they are",
+							     of_wordpiece[i])));
 	if (settings->extend && (settings->user_words || settings->unused > 0))
 		TRY(options_blame(options, error_set(ERR_USAGE, "--user_words and --unused have no effect with --extend")));
 	TRY(options_require(options, "corpus", "give the text to learn from: --corpus PATH..."));
@@ -255,7 +294,8 @@ static enum status run(struct options *options)
 	double start = clock_seconds();
 	enum status status;
 
-	TRY(check_out(settings->out, settings->overwrite));
+	TRY(settings->type == VOCAB_BPE ? check_folder(settings->out, settings->overwrite)
+					: check_out(settings->out, settings->overwrite));
 	if (settings->extend) {
 		TRY(vocab_file_read(&base, settings->extend));
 		if (base.added_count > 0)
@@ -273,13 +313,16 @@ static enum status run(struct options *options)
 	input.output_count = 1;
 	TRY_GOTO(corpus_open(&corpus, settings->corpus.values, settings->corpus.count, &input), done);
 	TRY_GOTO(pool_create(&pool, (int)settings->device.threads), done);
-	TRY_GOTO(vocab_learner_create(&learner, &tokenizer, &spill), done);
+	TRY_GOTO(vocab_learner_create(&learner, settings->type, &tokenizer, &spill), done);
 	TRY_GOTO(vocab_learner_count(learner, corpus, pool), done);
 	if (settings->extend)
 		TRY_GOTO(extend(options, learner, &base, &vocab), done);
 	else
 		TRY_GOTO(learn(options, learner, &user_words, &vocab, &report), done);
-	TRY_GOTO(vocab_write(&vocab, settings->out), done);
+	if (settings->type == VOCAB_BPE)
+		TRY_GOTO(tokenizer_write_folder(&vocab, &tokenizer, MAX_LENGTH, settings->out), done);
+	else
+		TRY_GOTO(vocab_write(&vocab, settings->out), done);
 	if (!settings->extend)
 		report_result(settings, corpus, &vocab, &report, clock_seconds() - start);
 done:

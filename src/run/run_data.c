@@ -138,7 +138,7 @@ static enum status vocab_learn(const struct run_data_settings *settings, struct 
 	*tokenizer = tokenizer_defaults(settings->text->cased);
 	tokenizer->special_tokens = false;
 	TRY_GOTO(corpus_open_list(&corpus, &settings->text->corpus, &settings->input), done);
-	TRY_GOTO(vocab_learner_create(&learner, tokenizer, &spill), done);
+	TRY_GOTO(vocab_learner_create(&learner, VOCAB_WORDPIECE, tokenizer, &spill), done);
 	TRY_GOTO(vocab_learner_count(learner, corpus, settings->pool), done);
 	int32_t size = settings->text->vocab_size > 0 ? (int32_t)settings->text->vocab_size : vocab_default_size(learner);
 	TRY_GOTO(vocab_learner_finish(

@@ -1,6 +1,8 @@
-/* Learns a WordPiece vocabulary: pair merging by count over the words of a corpus, as in the trainer of Hugging Face's
- * BertWordPieceTokenizer, but with 64-bit counts, ties broken by bytes (so the result does not depend
- * on threads or the order of files), and no limit on the alphabet. */
+/* Learns a vocabulary: pair merging by count over the words of a corpus.
+ * WordPiece: as in the trainer of Hugging Face's BertWordPieceTokenizer, but with 64-bit counts, ties broken by bytes (so the
+ * result does not depend on threads or the order of files), and no limit on the alphabet. Byte-level BPE: the words of the
+ * ByteLevel pre-tokenizer with add_prefix_space, one text a sentence; the entries and merges of Hugging Face's BpeTrainer for the
+ * same words, ties included. */
 #ifndef TEXT_VOCAB_LEARN_H
 #define TEXT_VOCAB_LEARN_H
 
@@ -14,9 +16,11 @@
 
 /* Memory: some 150 bytes per distinct word, or what `spill` (NULL: no limit) allows; the rest goes to temporary files. No word
  * is pruned. */
+enum vocab_type { VOCAB_OPEN, VOCAB_WORDPIECE, VOCAB_BPE }; /* VOCAB_OPEN: nobody chose */
 struct vocab_learner;
-MUST_USE enum status vocab_learner_create(struct vocab_learner **out, const struct tokenizer_settings *settings,
-					  const struct spill_settings *spill);
+/* Of `settings`, byte-level BPE uses nothing. */
+MUST_USE enum status vocab_learner_create(struct vocab_learner **out, enum vocab_type type,
+					  const struct tokenizer_settings *settings, const struct spill_settings *spill);
 void vocab_learner_free(struct vocab_learner *learner); /* NULL is fine */
 /* Counts the words of every document, on all threads of the pool (may be NULL), with a progress bar. Words
  * longer than the tokenizer's limit are left out. May be called for several corpora. */
@@ -58,6 +62,9 @@ struct vocab_learn_settings {
  * size is too small for the whole alphabet, the most frequent characters are kept. Pairs seen less than min_frequency
  * times are not merged, so the vocabulary may be smaller than `size`. Both cases are logged. No words at all is ERR_DATA; a
  * user's word that the tokenizer would cut or change is ERR_USAGE.
+ *
+ * Byte-level BPE: <s> <pad> </s> <unk> <mask>, the 256 bytes, then merges; no [unusedN] and no user's words. The vocabulary comes
+ * with RoBERTa's template, and tokenizer_write_folder() writes its files.
  */
 MUST_USE enum status vocab_learner_finish(struct vocab_learner *learner, const struct vocab_learn_settings *settings,
 					  struct vocab *out, struct vocab_learn_report *report);

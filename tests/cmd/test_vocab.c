@@ -167,13 +167,36 @@ static void test_extend(void **state)
 	assert_false(file_exists(out_path));
 }
 
+/* A folder that is a --vocab_file. */
+static void test_bpe(void **state)
+{
+	const char *folder = test_path("bpe");
+	char line[512];
+	for (int i = 0; i < 40; i++)
+		snprintf(line + 11 * i, sizeof line - 11 * (size_t)i, "cats dogs.\n");
+	put(text_path, line, 440);
+	fails(OK, "269 entries, not 400", "vocab --corpus %s --type bpe --vocab_size 400 --out %s", text_path, folder);
+	static const char *const names[] = {"tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		char path[PATH_BYTES];
+		assert_ok(path_join(path, folder, names[i]));
+		assert_true(file_exists(path));
+	}
+	fails(ERR_USAGE, "has a tokenizer.json", "vocab --corpus %s --type bpe --out %s", text_path, folder);
+	fails(OK, "", "vocab --corpus %s --type bpe --out %s --overwrite", text_path, folder);
+	fails(OK, "", "prepare --corpus %s --vocab_file %s --out %s/shards", text_path, folder, test_folder);
+	fails(ERR_USAGE, "no room", "vocab --corpus %s --type bpe --vocab_size 260 --out %s --overwrite", text_path, folder);
+	fails(ERR_USAGE, "--cased has no meaning", "vocab --corpus %s --type bpe --cased --out %s --overwrite", text_path,
+	      folder);
+	fails(ERR_USAGE, "--extend has no meaning", "vocab --corpus %s --type bpe --extend %s --out %s --overwrite", text_path,
+	      text_path, folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good_run),
-		cmocka_unit_test(test_bad_commands),
-		cmocka_unit_test(test_bad_text),
-		cmocka_unit_test(test_extend),
+		cmocka_unit_test(test_good_run), cmocka_unit_test(test_bad_commands), cmocka_unit_test(test_bad_text),
+		cmocka_unit_test(test_extend),   cmocka_unit_test(test_bpe),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -3,8 +3,10 @@
 #include "base/json.h"
 #include "test.h"
 #include "text/decode.h"
+#include "text/tokenizer/chain.h"
 #include "text/tokenizer.h"
 #include "text/vocab.h"
+#include "text/vocab_learn.h"
 
 static struct json_document golden;
 
@@ -134,6 +136,101 @@ static void test_decoders(void **state)
 	}
 }
 
+static const struct json *golden_model(const char *name, struct json_document *document)
+{
+	const struct json *row = json_member(golden.root, "tokenizers")->first_child;
+	while (strcmp(json_member(row, "name")->text, name) != 0)
+		row = row->next;
+	const struct json *json = json_member(row, "json");
+	assert_ok(json_parse(document, name, json->text, json->text_size));
+	return json_member(document->root, "model");
+}
+
+/* Entries with ids, and merges in order, are those of Hugging Face's trainer. */
+static void check_learned(const struct vocab *vocab, const struct json *model)
+{
+	struct json_document document;
+	assert_ok(json_parse(&document, "learned", buffer_string(&vocab->chain->json), vocab->chain->json.size));
+	const struct json *learned = json_member(document.root, "model");
+	assert_int_equal(vocab->count, json_member(model, "vocab")->child_count);
+	for (const struct json *entry = json_member(model, "vocab")->first_child; entry; entry = entry->next)
+		assert_string_equal(vocab->text[entry->integer], entry->key);
+	const struct json *merge = json_member(learned, "merges")->first_child;
+	for (const struct json *pair = json_member(model, "merges")->first_child; pair; pair = pair->next, merge = merge->next) {
+		char text[64];
+		snprintf(text, sizeof text, "%s %s", pair->first_child->text, pair->first_child->next->text);
+		assert_non_null(merge);
+		assert_string_equal(merge->text, text);
+	}
+	assert_null(merge);
+	json_release(&document);
+}
+
+static void learn(int32_t size, int64_t memory, struct vocab *out)
+{
+	const char *path = test_path("sentences.txt");
+	struct buffer text = {0};
+	struct corpus *corpus;
+	struct vocab_learner *learner;
+	struct vocab_learn_report report;
+	for (const struct json *line = json_member(golden.root, "sentences")->first_child; line; line = line->next)
+		buffer_format(&text, "%s\n", line->text);
+	assert_ok(file_write(path, text.data, text.size));
+	buffer_release(&text);
+	assert_ok(
+		corpus_open(&corpus, &path, 1,
+			    &(struct corpus_settings){.input = {.text_form = TEXT_FORM_SENTENCES}, .threads = 1, .quiet = true}));
+	assert_ok(vocab_learner_create(&learner, VOCAB_BPE, &(struct tokenizer_settings){0},
+				       &(struct spill_settings){.memory_limit = memory}));
+	assert_ok(vocab_learner_count(learner, corpus, NULL));
+	assert_ok(vocab_learner_finish(learner, &(struct vocab_learn_settings){.size = size, .min_frequency = 1}, out, &report));
+	assert_int_equal(report.merges, size - 261);
+	vocab_learner_free(learner);
+	corpus_close(corpus);
+}
+
+static void test_learned(void **state)
+{
+	(void)state;
+	static const int64_t memories[] = {0, 1 << 12}; /* in memory, and in rounds over a file */
+	struct json_document document;
+	const struct json *model = golden_model("prefixed", &document);
+	for (size_t i = 0; i < sizeof memories / sizeof *memories; i++) {
+		struct vocab vocab;
+		learn((int32_t)json_member(model, "vocab")->child_count, memories[i], &vocab);
+		check_learned(&vocab, model);
+		assert_int_equal(vocab.mask, 4);
+		assert_int_equal(template_size(&vocab.pair), 4);
+		vocab_release(&vocab);
+	}
+	json_release(&document);
+}
+
+/* The files of a folder are one tokenizer, whichever of them is read. */
+static void test_learned_folder(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"learned/tokenizer.json", "learned/vocab.json"};
+	static const char text[] = " the  cats<mask> in\n2026 \xC3\xA9";
+	struct vocab vocab;
+	struct tokenizer *tokenizer;
+	struct tokens tokens[2] = {{0}};
+	learn(300, 0, &vocab);
+	assert_ok(folder_make(test_path("learned")));
+	assert_ok(tokenizer_write_folder(&vocab, &(struct tokenizer_settings){0}, 512, test_path("learned")));
+	vocab_release(&vocab);
+	for (int i = 0; i < 2; i++) {
+		open_tokenizer(test_path(names[i]), &vocab, &tokenizer);
+		assert_ok(tokenizer_encode(tokenizer, text, strlen(text), &tokens[i]));
+		tokenizer_close(tokenizer);
+		vocab_release(&vocab);
+	}
+	assert_int_equal(tokens[0].count, tokens[1].count);
+	assert_memory_equal(tokens[0].ids, tokens[1].ids, (size_t)tokens[0].count * sizeof *tokens[0].ids);
+	tokens_release(&tokens[0]);
+	tokens_release(&tokens[1]);
+}
+
 #define VOCAB                                                                                                                    \
 	"{\"<s>\": 0, \"<pad>\": 1, \"</s>\": 2, \"<unk>\": 3, \"<mask>\": 4, \"a\": 5, \"b\": 6, \"\xC4\xA0\": 7, \"ab\": 8}"
 
@@ -214,8 +311,9 @@ static void test_long_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden),  cmocka_unit_test(test_decoders),   cmocka_unit_test(test_pair_files),
-		cmocka_unit_test(test_refused), cmocka_unit_test(test_long_words),
+		cmocka_unit_test(test_golden),     cmocka_unit_test(test_learned),    cmocka_unit_test(test_learned_folder),
+		cmocka_unit_test(test_decoders),   cmocka_unit_test(test_pair_files), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_long_words),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -91,7 +91,7 @@ static int64_t merge_rows(const struct rows *rows, int letters, int64_t min_coun
 	struct pair_merger *merger;
 	struct word_merger *words;
 
-	assert_int_equal(pair_merger_create(&merger), OK);
+	assert_int_equal(pair_merger_create(&merger, MERGE_WORDPIECES), OK);
 	assert_int_equal(word_merger_create(&words, merger, spill), OK);
 	for (int i = 0; i < 2 * letters; i++)
 		assert_int_equal(pair_merger_add_symbol(merger, plain->symbols[i], strlen(plain->symbols[i])), OK);
@@ -260,7 +260,7 @@ static enum status learn(struct learned *out, const char *const *paths, int coun
 	assert_int_equal(corpus_open(&corpus, paths, count, NULL), OK);
 	if (threads > 0)
 		assert_int_equal(pool_create(&pool, threads), OK);
-	assert_int_equal(vocab_learner_create(&learner, &settings, learn_spill), OK);
+	assert_int_equal(vocab_learner_create(&learner, VOCAB_WORDPIECE, &settings, learn_spill), OK);
 	assert_int_equal(vocab_learner_count(learner, corpus, pool), OK);
 	out->default_size = vocab_default_size(learner);
 	enum status status = vocab_learner_finish(learner,

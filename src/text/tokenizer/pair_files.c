@@ -64,7 +64,9 @@ static void put_tokens(struct json_writer *json, const struct named_id tokens[VO
 		json_open(json, NULL, '{');
 		json_put_integer(json, "id", tokens[i].id);
 		json_put_string(json, "content", tokens[i].name);
+		json_put_bool(json, "single_word", false);
 		json_put_bool(json, "lstrip", i == VOCAB_SPECIAL_TOKENS - 1); /* the mask takes the space before it */
+		json_put_bool(json, "rstrip", false);
 		json_put_bool(json, "normalized", false);
 		json_put_bool(json, "special", true);
 		json_close(json);
@@ -90,8 +92,8 @@ static void put_byte_level(struct json_writer *json, const char *key, bool prefi
 	json_close(json);
 }
 
-static enum status put_tokenizer(struct buffer *out, const struct json *vocab, const char *path, const char *merges,
-				 const struct token_files *files)
+enum status pair_files_join(const struct json *vocab, const char *path, const char *merges, const struct token_files *files,
+			    struct buffer *out)
 {
 	struct json_writer json = {.out = out};
 	struct named_id tokens[VOCAB_SPECIAL_TOKENS];
@@ -149,9 +151,45 @@ enum status pair_files_read(const char *path, struct buffer *out)
 		if (!entry->is_integer)
 			status = error_set(ERR_DATA, "'%s': the id of '%.200s' is not a number", vocab_path, entry->key);
 	if (status == OK)
-		status = put_tokenizer(out, vocab.root, vocab_path, buffer_string(&merges), &files);
+		status = pair_files_join(vocab.root, vocab_path, buffer_string(&merges), &files, out);
 	json_release(&vocab);
 	buffer_release(&merges);
 	token_files_release(&files);
+	return status;
+}
+
+/* "a b", or ["a", "b"] */
+static void put_merge_line(struct buffer *out, const struct json *merge)
+{
+	const struct json *left = merge->first_child, *right = left ? left->next : NULL;
+	if (merge->kind == JSON_STRING)
+		buffer_format(out, "%s\n", merge->text);
+	else if (right && left->kind == JSON_STRING && right->kind == JSON_STRING)
+		buffer_format(out, "%s %s\n", left->text, right->text);
+}
+
+enum status pair_files_write(const struct json *model, const char *folder)
+{
+	const struct json *entries = json_member(model, "vocab"), *merges = json_member(model, "merges");
+	struct buffer text = {0};
+	struct json_writer json = {.out = &text};
+	char path[PATH_BYTES];
+	enum status status;
+	json_open(&json, NULL, '{');
+	for (const struct json *entry = entries ? entries->first_child : NULL; entry; entry = entry->next)
+		json_put_integer(&json, entry->key, entry->integer);
+	json_close(&json);
+	TRY_GOTO(buffer_status(&text), done);
+	TRY_GOTO(path_join(path, folder, "vocab.json"), done);
+	TRY_GOTO(file_write(path, text.data, text.size), done);
+	buffer_clear(&text);
+	buffer_text(&text, "#version: 0.2\n");
+	for (const struct json *merge = merges ? merges->first_child : NULL; merge; merge = merge->next)
+		put_merge_line(&text, merge);
+	TRY_GOTO(buffer_status(&text), done);
+	TRY_GOTO(path_join(path, folder, "merges.txt"), done);
+	status = file_write(path, text.data, text.size);
+done:
+	buffer_release(&text);
 	return status;
 }

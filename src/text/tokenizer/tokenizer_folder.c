@@ -323,6 +323,18 @@ static enum status put_kept_config(struct json_writer *json, const struct vocab 
 	return OK;
 }
 
+/* Readers that do not have tokenizer.json need the two files of a byte-level BPE. */
+static enum status write_pair_files(const struct chain *chain, const char *folder)
+{
+	struct json_document document;
+	if (!chain->bytes || chain->json_name)
+		return OK;
+	TRY(json_parse(&document, "tokenizer.json", buffer_string(&chain->json), chain->json.size));
+	enum status status = pair_files_write(json_member(document.root, "model"), folder);
+	json_release(&document);
+	return status;
+}
+
 static enum status write_kept(const struct vocab *vocab, int64_t max_length, const char *folder)
 {
 	const struct chain *chain = vocab->chain;
@@ -333,6 +345,7 @@ static enum status write_kept(const struct vocab *vocab, int64_t max_length, con
 
 	TRY_GOTO(path_join(path, folder, chain->json_name ? chain->json_name : "tokenizer.json"), out);
 	TRY_GOTO(file_write(path, chain->json.data, chain->json.size), out);
+	TRY_GOTO(write_pair_files(chain, folder), out);
 	TRY_GOTO(put_kept_config(&json, vocab, max_length), out);
 	TRY_GOTO(write_json(&text, folder, "tokenizer_config.json"), out);
 	TRY_GOTO(path_join(path, folder, "special_tokens_map.json"), out);

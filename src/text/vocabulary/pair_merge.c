@@ -48,6 +48,7 @@ struct entry {
 };
 
 struct pair_merger {
+	enum pair_merging merging;
 	struct symbol *symbols;
 	int64_t symbol_count, symbol_capacity;
 	char *text;
@@ -76,14 +77,16 @@ struct pair_merger {
 	uint32_t *touched; /* pairs whose count rose during this merge */
 	int64_t touched_count, touched_capacity;
 
-	struct pair_merge *merges; /* merges of this run */
+	struct pair_merge *merges; /* of all runs */
 	int64_t merge_count, merge_capacity;
-	int64_t highest; /* highest count of a pair at the end of the run */
+	int64_t first_merge; /* of this run */
+	int64_t highest;     /* highest count of a pair at the end of the run */
 };
 
-enum status pair_merger_create(struct pair_merger **out)
+enum status pair_merger_create(struct pair_merger **out, enum pair_merging merging)
 {
 	TRY(memory_new(out, 1, sizeof **out, "pair merging"));
+	(*out)->merging = merging;
 	(*out)->free_block = NONE;
 	return OK;
 }
@@ -162,7 +165,7 @@ enum status pair_merger_add_symbol(struct pair_merger *merger, const char *text,
 static enum status merged_symbol(struct pair_merger *merger, const struct pair *pair, int32_t *out)
 {
 	const struct symbol *left = &merger->symbols[pair->left], *right = &merger->symbols[pair->right];
-	size_t prefix = 2, size = left->size + right->size - prefix;
+	size_t prefix = merger->merging == MERGE_BYTES ? 0 : 2, size = left->size + right->size - prefix;
 	char *text;
 
 	TRY(memory_new(&text, (int64_t)size, 1, "a symbol"));
@@ -274,7 +277,7 @@ static void pair_lose(struct pair_merger *merger, int32_t left, int32_t right, i
 	merger->pairs[slot - 1].count -= count;
 }
 
-/* The heap: highest count first, ties by the bytes of the left text, then the right text. */
+/* The heap: highest count first, ties by texts or ids. */
 
 static int compare_text(const struct pair_merger *merger, int32_t a, int32_t b)
 {
@@ -286,6 +289,8 @@ static bool comes_before(const struct pair_merger *merger, const struct entry *a
 	if (a->count != b->count)
 		return a->count > b->count;
 	const struct pair *p = &merger->pairs[a->pair], *q = &merger->pairs[b->pair];
+	if (merger->merging == MERGE_BYTES)
+		return p->left != q->left ? p->left < q->left : p->right < q->right;
 	int order = compare_text(merger, p->left, q->left);
 	return order ? order < 0 : compare_text(merger, p->right, q->right) < 0;
 }
@@ -432,7 +437,7 @@ enum status pair_merger_run(struct pair_merger *merger, const struct pair_merge_
 {
 	BUG_IF(limits->min_count < 1);
 	merger->min_count = limits->min_count;
-	merger->merge_count = 0;
+	merger->first_merge = merger->merge_count;
 	TRY(count_pairs(merger));
 	for (bool stop = false; !stop && merger->symbol_count < limits->size;) {
 		int64_t symbols = merger->symbol_count;
@@ -450,6 +455,12 @@ enum status pair_merger_run(struct pair_merger *merger, const struct pair_merge_
 }
 
 const struct pair_merge *pair_merger_merges(const struct pair_merger *merger, int64_t *out_count)
+{
+	*out_count = merger->merge_count - merger->first_merge;
+	return merger->merges ? merger->merges + merger->first_merge : NULL;
+}
+
+const struct pair_merge *pair_merger_all_merges(const struct pair_merger *merger, int64_t *out_count)
 {
 	*out_count = merger->merge_count;
 	return merger->merges;

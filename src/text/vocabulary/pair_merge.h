@@ -9,8 +9,17 @@
 #include <stdint.h>
 #include "base/error.h"
 
+/* The pair with the highest count goes first. Ties, and texts: */
+enum pair_merging {
+	/* The pair whose left text, then right text, comes first in byte order; "##" at the beginning of the right text is left
+	   out. */
+	MERGE_WORDPIECES,
+	/* The pair with the lower left id, then right id. */
+	MERGE_BYTES,
+};
+
 struct pair_merger;
-MUST_USE enum status pair_merger_create(struct pair_merger **out);
+MUST_USE enum status pair_merger_create(struct pair_merger **out, enum pair_merging merging);
 void pair_merger_free(struct pair_merger *merger); /* NULL is fine */
 
 /* Adds a symbol with its text: an entry of the vocabulary, "##" included. No two may have the same text. Ids count from 0. */
@@ -26,8 +35,7 @@ struct pair_merge_limits {
 	 * outside the excerpts. */
 	bool excerpts;
 };
-/* Merges, then forgets the words. The pair with the highest count goes first; among equals, the one whose left text, then
- * right text, comes first in byte order. `progress(context, symbols)` is called from time to time (may be NULL). */
+/* Merges, then forgets the words. `progress(context, symbols)` is called from time to time (may be NULL). */
 MUST_USE enum status pair_merger_run(struct pair_merger *merger, const struct pair_merge_limits *limits,
 				     void (*progress)(void *context, int32_t symbols), void *context);
 
@@ -37,6 +45,8 @@ struct pair_merge {
 };
 /* The merges of the last run in order; valid until the next run. */
 const struct pair_merge *pair_merger_merges(const struct pair_merger *merger, int64_t *out_count);
+/* Those of all runs. */
+const struct pair_merge *pair_merger_all_merges(const struct pair_merger *merger, int64_t *out_count);
 /* Count of the most frequent pair that the last run left unmerged. */
 int64_t pair_merger_highest(const struct pair_merger *merger);
 

@@ -285,34 +285,37 @@ static void find_names(const struct token_files *files, const struct entries *en
 	}
 }
 
-static enum status read_text(struct vocab *out, const char *path, const struct buffer *text)
+enum status vocab_from_json(struct vocab *out, const char *path, const struct buffer *text, const struct token_files *files)
 {
 	struct json_document document;
 	struct entries entries = {.path = path};
-	struct token_files files;
 	const char *names[VOCAB_SPECIAL_TOKENS];
 	*out = (struct vocab){.count = 0};
-	TRY(token_files_read(&files, path));
-	enum status status = json_parse(&document, path, buffer_string(text), text->size);
-	if (status != OK) {
-		token_files_release(&files);
-		return status;
-	}
-	status = collect(&entries, document.root);
+	TRY(json_parse(&document, path, buffer_string(text), text->size));
+	enum status status = collect(&entries, document.root);
 	if (status == OK && entries.count > INT32_MAX)
 		status = error_set(ERR_DATA, "'%s': too many entries", path);
 	if (status == OK) {
-		find_names(&files, &entries, names);
+		find_names(files, &entries, names);
 		status = vocab_from_tokens(out, entries.text, (int32_t)entries.count, names);
 	}
 	if (status == OK) {
 		out->wordpiece_count = (int32_t)entries.model_count;
-		status = read_parts(out, document.root, path, &files, text);
+		status = read_parts(out, document.root, path, files, text);
 		if (status != OK)
 			vocab_release(out);
 	}
 	free(entries.text);
 	json_release(&document);
+	return status;
+}
+
+static enum status read_text(struct vocab *out, const char *path, const struct buffer *text)
+{
+	struct token_files files;
+	*out = (struct vocab){.count = 0};
+	TRY(token_files_read(&files, path));
+	enum status status = vocab_from_json(out, path, text, &files);
 	token_files_release(&files);
 	return status;
 }

@@ -14,8 +14,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "text/utf8.h"
+#include "text/vocabulary/learner.h"
 #include "text/vocabulary/word_counts.h"
-#include "text/vocabulary/word_merge.h"
 
 #define BATCH_BYTES ((size_t)4 << 20) /* of text are read ahead, plus up to one document */
 #define CHUNK_BYTES ((size_t)128 << 10)
@@ -25,20 +25,14 @@ static const char *const special_entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]"
 #define SPECIALS 5
 #define UNUSED_BYTES 24 /* for "[unusedN]" */
 
-struct vocab_learner {
-	struct tokenizer_settings settings;
-	struct word_counts *counts;
-	struct spill_settings counts_spill, merging_spill;
-	int64_t words, long_words;
-};
-
-enum status vocab_learner_create(struct vocab_learner **out, const struct tokenizer_settings *settings,
+enum status vocab_learner_create(struct vocab_learner **out, enum vocab_type type, const struct tokenizer_settings *settings,
 				 const struct spill_settings *spill)
 {
 	struct vocab_learner *learner;
 
 	*out = NULL;
 	TRY(memory_new(&learner, 1, sizeof *learner, "vocabulary learning"));
+	learner->type = type;
 	learner->settings = *settings;
 	learner->settings.special_tokens = false; /* "[MASK]" in a corpus is text */
 	/* Half for each, since merging begins while the word counts are still in memory. */
@@ -46,6 +40,8 @@ enum status vocab_learner_create(struct vocab_learner **out, const struct tokeni
 	learner->counts_spill.memory_limit = (learner->counts_spill.memory_limit + 1) / 2;
 	learner->merging_spill = learner->counts_spill;
 	enum status status = word_counts_create(&learner->counts, &learner->counts_spill);
+	if (status == OK && type == VOCAB_BPE)
+		status = bpe_words_open(&learner->chain);
 	if (status != OK) {
 		vocab_learner_free(learner);
 		return status;
@@ -59,6 +55,7 @@ void vocab_learner_free(struct vocab_learner *learner)
 	if (!learner)
 		return;
 	word_counts_free(learner->counts);
+	chain_release(&learner->chain);
 	free(learner);
 }
 
@@ -67,6 +64,7 @@ void vocab_learner_free(struct vocab_learner *learner)
 struct worker {
 	struct word_counter *counter;
 	struct tokens scratch;
+	struct chain_run run;
 	int64_t words, long_words;
 	int longest; /* most characters of a word that is counted */
 	struct error error;
@@ -139,8 +137,13 @@ static void counting_task(void *context, int64_t index, int worker_number)
 	size_t begin = chunk_begin(batch, (size_t)index - 1), end = chunk_begin(batch, (size_t)index);
 	if (begin >= end || worker->error.status != OK)
 		return;
-	if (tokenizer_words(&counting->learner->settings, batch->data + begin, end - begin, &worker->scratch, count_word,
-			    worker) != OK)
+	const struct vocab_learner *learner = counting->learner;
+	const char *text = batch->data + begin;
+	enum status status =
+		learner->type == VOCAB_BPE
+			? bpe_words(&learner->chain, &worker->run, text, end - begin, count_word, worker)
+			: tokenizer_words(&learner->settings, text, end - begin, &worker->scratch, count_word, worker);
+	if (status != OK)
 		worker->error = *error_last();
 }
 
@@ -182,7 +185,8 @@ enum status vocab_learner_count(struct vocab_learner *learner, struct corpus *co
 	TRY(memory_new(&counting.workers, threads, sizeof *counting.workers, "vocabulary learning"));
 	progress_start(&progress, "counting words", 0, total < 0 ? 0 : total, "bytes");
 	for (int i = 0; i < threads; i++) {
-		counting.workers[i].longest = learner->settings.max_word_characters;
+		counting.workers[i].longest =
+			learner->type == VOCAB_BPE ? WORD_COUNTS_LONGEST : learner->settings.max_word_characters;
 		TRY_GOTO(word_counter_create(&counting.workers[i].counter, learner->counts), done);
 	}
 	TRY_GOTO(count_batches(&counting, pool, threads, &progress), done);
@@ -196,6 +200,7 @@ done:
 	for (int i = 0; i < threads; i++) {
 		word_counter_free(counting.workers[i].counter);
 		tokens_release(&counting.workers[i].scratch);
+		chain_run_release(&counting.workers[i].run);
 	}
 	free(counting.workers);
 	buffer_release(&counting.batches[0]);
@@ -314,6 +319,8 @@ int32_t vocab_default_size(const struct vocab_learner *learner)
 		size = 8000;
 	else if (learner->words < 20000000)
 		size = 16000;
+	if (learner->type == VOCAB_BPE)
+		return (int32_t)size; /* the alphabet are the 256 bytes */
 	if (alphabet_create(&alphabet, learner) == OK)
 		for (uint32_t c = 0; c < CODE_POINTS; c++)
 			if (alphabet.counts[c])
@@ -382,13 +389,22 @@ static void show_merges(void *context, int32_t symbols)
 	progress_update(context, symbols, "%s", "");
 }
 
+enum status vocab_learner_merge(struct word_merger *words, struct pair_merger *merger, int32_t size, int64_t min_frequency)
+{
+	struct progress progress;
+	progress_start(&progress, "merging pairs", pair_merger_symbols(merger), size, "entries");
+	enum status status = word_merger_run(words, size, min_frequency > 1 ? min_frequency : 1, show_merges, &progress);
+	progress_update(&progress, pair_merger_symbols(merger), "%s", "");
+	progress_finish(&progress);
+	return status;
+}
+
 static enum status merge_words(const struct vocab_learner *learner, const struct alphabet *alphabet, int32_t size,
 			       int64_t min_frequency, struct pair_merger *merger)
 {
 	struct symbol_ids symbols = {{0}};
 	struct word_merger *words = NULL;
 	struct word_adder *adder = NULL;
-	struct progress progress;
 	enum status status = OK;
 
 	TRY_GOTO(add_alphabet(merger, alphabet, &symbols), done);
@@ -397,10 +413,7 @@ static enum status merge_words(const struct vocab_learner *learner, const struct
 	adder->merger = words;
 	adder->symbols = &symbols;
 	TRY_GOTO(word_counts_visit(learner->counts, add_word, adder), done);
-	progress_start(&progress, "merging pairs", pair_merger_symbols(merger), size, "entries");
-	status = word_merger_run(words, size, min_frequency > 1 ? min_frequency : 1, show_merges, &progress);
-	progress_update(&progress, pair_merger_symbols(merger), "%s", "");
-	progress_finish(&progress);
+	status = vocab_learner_merge(words, merger, size, min_frequency);
 done:
 	word_merger_free(words);
 	free(adder);
@@ -613,6 +626,24 @@ static enum status take_symbols(struct entries *entries, const struct vocab_lear
 	return OK;
 }
 
+enum status vocab_learner_begin(struct vocab_learner *learner, struct vocab_learn_report *report)
+{
+	*report = (struct vocab_learn_report){.words = learner->words, .long_words = learner->long_words};
+	TRY(word_counts_distinct(learner->counts, &report->distinct_words));
+	if (word_counts_spilled(learner->counts) > 0)
+		learner->merging_spill.memory_limit = 2 * learner->counts_spill.memory_limit; /* no words are in memory */
+	if (report->distinct_words > 0)
+		return OK;
+	if (learner->long_words > 0)
+		return error_set(ERR_DATA,
+				 "the corpus has no words to learn a vocabulary from: all %" PRId64
+				 " are longer than %d characters",
+				 learner->long_words, learner->settings.max_word_characters);
+	enum status status = error_set(ERR_DATA, "the corpus has no words to learn a vocabulary from");
+	error_hint("`bertc extract PATH --out -` shows what is read in a file");
+	return status;
+}
+
 enum status vocab_learner_finish(struct vocab_learner *learner, const struct vocab_learn_settings *settings, struct vocab *out,
 				 struct vocab_learn_report *report)
 {
@@ -624,20 +655,9 @@ enum status vocab_learner_finish(struct vocab_learner *learner, const struct voc
 	enum status status = OK;
 
 	*out = (struct vocab){0};
-	*report = (struct vocab_learn_report){.words = learner->words, .long_words = learner->long_words};
-	TRY(word_counts_distinct(learner->counts, &report->distinct_words));
-	if (word_counts_spilled(learner->counts) > 0)
-		learner->merging_spill.memory_limit = 2 * learner->counts_spill.memory_limit; /* no words are in memory */
-	if (report->distinct_words == 0 && learner->long_words > 0)
-		return error_set(ERR_DATA,
-				 "the corpus has no words to learn a vocabulary from: all %" PRId64
-				 " are longer than %d characters",
-				 learner->long_words, learner->settings.max_word_characters);
-	if (report->distinct_words == 0) {
-		status = error_set(ERR_DATA, "the corpus has no words to learn a vocabulary from");
-		error_hint("`bertc extract PATH --out -` shows what is read in a file");
-		return status;
-	}
+	TRY(vocab_learner_begin(learner, report));
+	if (learner->type == VOCAB_BPE)
+		return bpe_learner_finish(learner, settings, out, report);
 	TRY_GOTO(make_head(learner, settings, &entries), done);
 	int32_t room = size - entries.head_count;
 	TRY_GOTO(alphabet_create(&alphabet, learner), done);
@@ -650,7 +670,7 @@ enum status vocab_learner_finish(struct vocab_learner *learner, const struct voc
 	report->alphabet_dropped = alphabet.seen_count - alphabet.kept_count;
 	report->coverage = (double)alphabet.kept_characters / (double)alphabet.characters;
 
-	TRY_GOTO(pair_merger_create(&merger), done);
+	TRY_GOTO(pair_merger_create(&merger, MERGE_WORDPIECES), done);
 	TRY_GOTO(merge_words(learner, &alphabet, room + OVERSHOOT(room), min_frequency, merger), done);
 	entries.merger = merger;
 	for (int64_t i = 0; i < alphabet.kept_count; i++)
