@@ -7,7 +7,7 @@
 #   make install          program, modules, library, man pages, completion, recipes, documents, below PREFIX
 #                         (/usr/local) and DESTDIR
 #   make deb              a Debian package, build/release/bertc_VERSION_amd64.deb
-#   make tarball          an archive that runs on other x86-64 Linux systems,
+#   make tarball          an archive that runs on x86-64 Linux systems with glibc 2.28 or later,
 #                         build/release/bertc-VERSION-linux-x86_64.tar.xz
 #   make release          both, the source, and SHA256SUMS, in build/release
 #   make wheel            the Python package with program and libraries (docs/library.md), checked in a fresh virtual
@@ -504,19 +504,45 @@ install-program: $(PROGRAM) $(MPI_MODULES)
 	$(PROGRAM) completion zsh >$(SHARE)/zsh/site-functions/_bertc
 	chmod 644 $(SHARE)/man/man1/* $(SHARE)/bash-completion/completions/bertc $(SHARE)/zsh/site-functions/_bertc
 
-# Linked again without symbols and debugging information. For the archive, libraries that Debian provides as static ones
-# are linked into the program: the shared libarchive would bring thirty megabytes.
-PACKED_LINK = $(QUIET)$(CC) $(LDFLAGS) $(NO_IDENTITY) -s -o $@ $< $(WITH_GPUS)
-STATIC_LIBS = -Wl,-Bstatic -lutf8proc -lxxhash -larchive -lz -lbz2 -lzstd -llzma -lexpat -lnettle \
-	-Wl,-Bdynamic -ldnnl -lgomp -lmicrohttpd -lm
+# Linked again without symbols and debugging information. What the archive and the wheel hold runs with glibc $(GLIBC) or
+# later: it is linked from the same objects, by zig (of PyPI's package ziglang), against the symbols of that version, with
+# every other library in it (packaging/static_libraries.sh).
 $(BUILD)/packed/bertc: $(BUILD)/cmd/main.o $(BERTC) $(GPU_LIBRARY) $(BUILD)/with-CUDA
 	@mkdir -p $(@D)
 	$(SAY) link $@
-	$(PACKED_LINK) $(LDLIBS)
-$(BUILD)/packed/portable/bertc: $(BUILD)/cmd/main.o $(BERTC) $(GPU_LIBRARY) $(BUILD)/with-CUDA
-	@mkdir -p $(@D)
+	$(QUIET)$(CC) $(LDFLAGS) $(NO_IDENTITY) -s -o $@ $< $(WITH_GPUS) $(LDLIBS)
+
+GLIBC = 2.28
+ONEDNN_SOURCE =
+LIBMICROHTTPD_SOURCE =
+PORTABLE = $(BUILD)/packed/portable
+ZIG_VERSION = 0.17.1
+ZIG = ZIG_LOCAL_CACHE_DIR=$(PORTABLE)/cache $(PORTABLE)/zig/bin/python -m ziglang cc -target $(shell uname -m)-linux-gnu.$(GLIBC)
+$(PORTABLE)/zig/bin/python:
+	@$(PYTHON) -m venv $(PORTABLE)/zig && $(PORTABLE)/zig/bin/pip install -q --disable-pip-version-check ziglang==$(ZIG_VERSION)
+$(PORTABLE)/libdnnl.a: packaging/static_libraries.sh
+	$(SAY) build oneDNN and libmicrohttpd
+	@ONEDNN_SOURCE=$(ONEDNN_SOURCE) LIBMICROHTTPD_SOURCE=$(LIBMICROHTTPD_SOURCE) \
+		sh packaging/static_libraries.sh $(PORTABLE) $(DEBIAN_ARCHIVES) && touch $@
+$(PORTABLE)/%.o: packaging/%.c | $(PORTABLE)/zig/bin/python
+	$(SAY) compile $<
+	$(QUIET)$(ZIG) -O2 -fPIC -fno-stack-protector -Wall -Wextra -c -o $@ $<
+# libgcc is among them for what the linker would otherwise take from its own library, whose slower memcpy and other exp come
+# along with any of its functions.
+DEBIAN_ARCHIVES = $(foreach library,stdc++ gcc_eh gcc utf8proc xxhash archive z bz2 zstd lzma expat nettle gomp,\
+	$(shell $(CC) -print-file-name=lib$(library).a))
+PORTABLE_PARTS = $(PORTABLE)/older_glibc.o $(PORTABLE)/libdnnl.a
+PORTABLE_LINK = $(QUIET)$(ZIG) -s -Wl,-z,relro,-z,now -Wl,-rpath,$(MODULE_PATH) -o $@
+PORTABLE_LIBS = $(PORTABLE_PARTS) $(PORTABLE)/libmicrohttpd.a $(DEBIAN_ARCHIVES) -lm -ldl -lpthread -lrt
+PORTABLE_GPUS = $(filter-out -lstdc++ -lrt,$(WITH_GPUS))
+$(PORTABLE)/bertc: $(BUILD)/cmd/main.o $(BERTC) $(GPU_LIBRARY) $(BUILD)/with-CUDA $(PORTABLE_PARTS)
 	$(SAY) link $@
-	$(PACKED_LINK) $(STATIC_LIBS) -ldl
+	$(PORTABLE_LINK) -pie $< $(PORTABLE_GPUS) $(PORTABLE_LIBS)
+$(PORTABLE)/libbertc.so: src/library/exports.map $(BERTC) $(GPU_LIBRARY) $(BUILD)/with-CUDA $(PORTABLE_PARTS) \
+		$(PORTABLE)/library_parts.o
+	$(SAY) link $@
+	$(PORTABLE_LINK) -shared -Wl,-soname,$(notdir $(SHARED_LIBRARY)),--version-script,$< $(call objects_of,library) \
+		$(PORTABLE)/library_parts.o $(PORTABLE_GPUS) $(PORTABLE_LIBS)
 
 define TREE
 	@rm -rf $(BUILD)/packed/$@-tree && mkdir -p $(BUILD)/packed/$@-tree
@@ -527,10 +553,10 @@ endef
 deb: $(BUILD)/packed/bertc $(MPI_MODULES)
 	$(call TREE,/usr)
 	@SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) sh packaging/deb.sh $(BUILD)/packed/$@-tree $(BUILD)/release $(VERSION)
-tarball: $(BUILD)/packed/portable/bertc $(MPI_MODULES)
+tarball: $(PORTABLE)/bertc $(MPI_MODULES)
 	$(call TREE,)
 	@SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) \
-		sh packaging/tarball.sh $(BUILD)/packed/$@-tree $(BUILD)/release $(VERSION)
+		sh packaging/tarball.sh $(BUILD)/packed/$@-tree $(BUILD)/release $(VERSION) $(GLIBC) $(PORTABLE)/licences
 
 # The source archive is that of the commit, so uncommitted changes are refused.
 release:
@@ -541,32 +567,31 @@ release:
 	@$(MAKE) --no-print-directory CUDA=$(CUDA) deb tarball
 	@cd $(BUILD)/release && sha256sum *.deb *.tar.xz >SHA256SUMS && cat SHA256SUMS
 
-# libbertc, and the Python package on top of it (python/). The wheel contains what `make install` installs; auditwheel,
-# if it is found, bundles the libraries that it needs.
+# libbertc, and the Python package on top of it (python/). The wheel contains what `make install` installs, linked as for
+# the archive.
 PYTHON = python3
-AUDITWHEEL = $(shell command -v patchelf >/dev/null && command -v auditwheel)
 WHEEL = $(BUILD)/wheel
+LIBRARY = $(SHARED_LIBRARY)
 
-install-library: $(SHARED_LIBRARY)
+install-library: $(LIBRARY)
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	install -m 644 include/bertc.h $(DESTDIR)$(PREFIX)/include/bertc.h
-	install -m 644 $(SHARED_LIBRARY) $(DESTDIR)$(PREFIX)/lib/libbertc.so.$(VERSION)
+	install -m 644 $(LIBRARY) $(DESTDIR)$(PREFIX)/lib/libbertc.so.$(VERSION)
 	ln -sf libbertc.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libbertc.so.$(ABI)
 	ln -sf libbertc.so.$(ABI) $(DESTDIR)$(PREFIX)/lib/libbertc.so
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' src/library/bertc.pc.in \
 		>$(DESTDIR)$(PREFIX)/lib/pkgconfig/bertc.pc
 
 wheel: wheel-file
-	@PYTHON=$(PYTHON) sh python/check_wheel.sh $(WHEEL)/dist/*.whl $(AUDITWHEEL)
+	@PYTHON=$(PYTHON) sh python/check_wheel.sh $(WHEEL)/dist/*.whl
 
 # The wheel alone, unchecked.
-wheel-file:
+wheel-file: $(PORTABLE)/bertc $(PORTABLE)/libbertc.so
 	@rm -rf $(WHEEL)
-	@$(MAKE) --no-print-directory CUDA=$(CUDA) $(BUILD)/packed/bertc
-	@$(MAKE) --no-print-directory CUDA=$(CUDA) PROGRAM=$(BUILD)/packed/bertc install DESTDIR= \
+	@$(MAKE) --no-print-directory CUDA=$(CUDA) PROGRAM=$(PORTABLE)/bertc LIBRARY=$(PORTABLE)/libbertc.so install DESTDIR= \
 		PREFIX=$(abspath $(WHEEL))/prefix >/dev/null
-	@$(PYTHON) python/build_wheel.py --prefix $(WHEEL)/prefix --version $(VERSION) --out $(WHEEL)/dist \
-		$(if $(AUDITWHEEL),--auditwheel $(AUDITWHEEL))
+	@$(PYTHON) python/build_wheel.py --prefix $(WHEEL)/prefix --version $(VERSION) --glibc $(GLIBC) \
+		--licences $(PORTABLE)/licences --out $(WHEEL)/dist
 
 test-python: $(SHARED_LIBRARY)
 	@if $(PYTHON) -c 'import numpy' 2>/dev/null; then \

@@ -1,41 +1,36 @@
 #!/bin/sh
-# An archive that runs where it is unpacked, on any x86-64 Linux with glibc: sh packaging/tarball.sh TREE OUT VERSION
-# TREE is what `make install DESTDIR=TREE PREFIX=` made. Every library that the program is linked with goes along, but for those of
-# glibc; the program looks for them in ../lib/bertc before anywhere else. The archive is OUT/bertc-VERSION-linux-x86_64.tar.xz; its
-# README says from which glibc on it runs, read from the versions of the symbols it needs.
+# An archive that runs where it is unpacked, on any x86-64 Linux with glibc GLIBC or later:
+# sh packaging/tarball.sh TREE OUT VERSION GLIBC LICENCES
+# TREE is what `make install DESTDIR=TREE PREFIX=` made of a program that holds every library but glibc's; LICENCES is the folder
+# with those of the libraries. The archive is OUT/bertc-VERSION-linux-x86_64.tar.xz.
 set -eu
-tree=$1 out=$2 version=$3
+tree=$1 out=$2 version=$3 needed=$4 licences=$5
 name=bertc-$version-linux-$(uname -m)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/$name
 cp -a "$tree" "$root"
-mkdir -p "$root/lib/bertc" "$root/share/doc/bertc/licences"
+mkdir -p "$root/share/doc/bertc"
+cp -a "$licences" "$root/share/doc/bertc/licences"
 
-glibc='linux-vdso|ld-linux[^/]*|libc|libm|libpthread|libdl|librt|libresolv|libutil|libanl|libnsl'
-ldd "$root/bin/bertc" | awk '$3 ~ /^\// {print $3}' | LC_ALL=C sort -u | grep -Ev "/($glibc)\.so" | while read -r library; do
-	cp -L "$library" "$root/lib/bertc/"
-	chmod 644 "$root/lib/bertc/${library##*/}"
-	# The licence that came with it, where packages are Debian's.
-	package=$(dpkg-query -S "$(readlink -f "$library")" 2>/dev/null | head -n 1 | cut -d: -f1) || package=
-	if [ -n "$package" ] && [ -f "/usr/share/doc/$package/copyright" ]; then
-		cp -L "/usr/share/doc/$package/copyright" "$root/share/doc/bertc/licences/$package"
-	fi
-done
-# All that is bundled is found without the system's: nothing outside glibc may be left.
-left=$(LD_LIBRARY_PATH= ldd "$root/bin/bertc" | awk '$3 ~ /^\// {print $3}' | grep -Ev "^$root/|/($glibc)\.so") || true
+glibc='linux-vdso|ld-linux[^/]*|libc|libm|libpthread|libdl|librt'
+left=$(ldd "$root/bin/bertc" | awk '$3 ~ /^\// {print $3}' | grep -Ev "/($glibc)\.so") || true
 [ -z "$left" ] || { echo "tarball: these come from the system: $left" >&2; exit 1; }
+newest=$(find "$root/bin" "$root/lib" -type f -exec objdump -T {} + 2>/dev/null | grep -o 'GLIBC_2\.[0-9.]*' | cut -d_ -f2 | { cat; echo "$needed"; } |
+	sort -uV | tail -n 1)
+[ "$newest" = "$needed" ] || { echo "tarball: something needs glibc $newest" >&2; exit 1; }
 
-# The newest version of glibc's symbols that anything here needs.
-needed=$(find "$root/bin" "$root/lib" -type f -exec objdump -T {} + 2>/dev/null | grep -o 'GLIBC_2\.[0-9.]*' | sort -uV | tail -n 1 | cut -d_ -f2)
+# The linker's own memcpy and exp are slow, and not those of other builds: they come with any function that it has to add.
+objdump -T "$root/bin/bertc" | grep -q ' memcpy$' || { echo "tarball: memcpy is not glibc's" >&2; exit 1; }
+
 cat >"$root/README" <<-README
 	bertc $version for Linux on x86-64 with AVX2, glibc $needed or later (ldd --version says yours).
 
 	    bin/bertc version
 	    bin/bertc help
 
-	The folder may lie anywhere; bin/bertc may be linked to from a folder of your PATH. lib/bertc holds the libraries it is
-	linked with, whose licences are in share/doc/bertc/licences, and its modules for MPI. Libraries that only some tasks need are
+	The folder may lie anywhere; bin/bertc may be linked to from a folder of your PATH. lib/bertc holds its modules for
+	MPI, and share/doc/bertc/licences the licences of the libraries that are part of it. Libraries that only some tasks need are
 	the system's, and bertc says what to install when one is missing; bin/bertc version lists them.
 	Manual pages, shell completion, and documentation are in share.
 README

@@ -1,11 +1,10 @@
-"""Builds the wheel: the Python package, the installed program, and the libraries that both need.
+"""Builds the wheel: the Python package, the installed program, and the library.
 
-    python3 python/build_wheel.py --prefix DIR --version 0.1.0 --out dist [--auditwheel PROGRAM]
+    python3 python/build_wheel.py --prefix DIR --version 0.1.0 --glibc 2.28 --licences DIR --out dist
 
-DIR is where `make install` put the program and libbertc. Nothing of the package is compiled against Python, so one wheel is for
-every version of Python 3. Bundled libraries: auditwheel puts them into the wheel under names of their own, so that they get along
-with other packages' libraries, and names the oldest glibc that the wheel runs with. Without auditwheel they are put in under the
-names that they have, found by the RPATH of program and library, and the wheel is tagged for this system's glibc.
+The prefix is where `make install` put the program and libbertc, which hold every library that they need but the system's own, and
+the licences are those of these libraries. Nothing of the package is compiled against Python, so one wheel is for every version of
+Python 3.
 
 The same inputs give the same bytes."""
 
@@ -26,9 +25,7 @@ import zipfile
 SOURCE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(SOURCE)
 # What every Linux has; PEP 600's list, as far as it concerns us.
-OF_THE_SYSTEM = re.compile(
-    r"^(linux-vdso|ld-linux[^/]*|libc|libm|libdl|librt|libpthread|libutil|libresolv|libnsl|libgcc_s|libstdc\+\+)\.so"
-)
+OF_THE_SYSTEM = re.compile(r"^(linux-vdso|ld-linux[^/]*|libc|libm|libdl|librt|libpthread)\.so")
 
 METADATA = """\
 Metadata-Version: 2.4
@@ -92,37 +89,15 @@ def all_files(folder: str) -> list[str]:
     return sorted(os.path.join(at, name) for at, _, names in os.walk(folder) for name in names)
 
 
-def needed_libraries(folder: str) -> dict[str, str]:
-    """Names and paths of what the programs and libraries in a folder load, and what these load, but for the system's own."""
-    found: dict[str, str] = {}
+def check_libraries(folder: str) -> None:
+    """Nothing that a program or library in the folder loads may be missing on another Linux."""
     for path in all_files(folder):
         if not is_elf(path):
             continue
-        for line in subprocess.run(["ldd", path], check=True, capture_output=True, text=True).stdout.splitlines():
-            match = re.match(r"\s*(\S+) => (\S+)", line)
-            if not match or OF_THE_SYSTEM.match(os.path.basename(match[1])):
-                continue
-            if match[2] == "not":
-                sys.exit(f"build_wheel: {path} needs {match[1]}, which is not on this machine")
-            if not os.path.realpath(match[2]).startswith(folder):
-                found[match[1]] = match[2]
-    return found
-
-
-def licences(libraries: dict[str, str], folder: str) -> None:
-    """The licences of the packages that bundled libraries come from, where the system has dpkg."""
-    if not shutil.which("dpkg"):
-        return
-    for path in sorted(libraries.values()):
-        for name in (path, os.path.realpath(path), os.path.realpath(path).removeprefix("/usr")):
-            owner = subprocess.run(["dpkg", "-S", name], capture_output=True, text=True)
-            if owner.returncode == 0:
-                package = owner.stdout.split(":")[0]
-                copyright = f"/usr/share/doc/{package}/copyright"
-                if os.path.exists(copyright):
-                    os.makedirs(folder, exist_ok=True)
-                    shutil.copyfile(copyright, os.path.join(folder, f"{package}.txt"))
-                break
+        for line in subprocess.run(["readelf", "-d", path], check=True, capture_output=True, text=True).stdout.splitlines():
+            match = re.search(r"\(NEEDED\).*\[(.+)\]", line)
+            if match and not OF_THE_SYSTEM.match(match[1]):
+                sys.exit(f"build_wheel: {path} needs {match[1]}, which not every Linux has")
 
 
 def write_metadata(folder: str, version: str, tag: str) -> str:
@@ -164,56 +139,25 @@ def pack(folder: str, info: str, wheel: str) -> None:
                 archive.writestr(entry, file.read())
 
 
-def glibc_tag() -> str:
-    version = platform.libc_ver()[1].split(".")
-    return f"manylinux_{version[0]}_{version[1]}_{platform.machine()}"
-
-
-def bundle(folder: str) -> None:
-    """Without auditwheel: needed libraries beside the package's own, where the RPATH of program and library finds them."""
-    target = os.path.join(folder, "bertc", "lib", "bertc")
-    os.makedirs(target, exist_ok=True)
-    for name, path in needed_libraries(folder).items():
-        shutil.copyfile(path, os.path.join(target, name))
-
-
-def unpack(wheel: str, folder: str) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        for entry in archive.infolist():
-            path = archive.extract(entry, folder)
-            if entry.external_attr >> 16 & 0o111:
-                os.chmod(path, 0o755)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--prefix", required=True)
     parser.add_argument("--version", required=True)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--auditwheel", help="the program auditwheel; patchelf must be found, too")
+    parser.add_argument("--glibc", required=True, help="the oldest that program and library run with")
+    parser.add_argument("--licences", required=True)
     options = parser.parse_args()
     os.makedirs(options.out, exist_ok=True)
     with tempfile.TemporaryDirectory() as room:
         folder = os.path.realpath(os.path.join(room, "wheel"))
         os.makedirs(folder)
         stage(options.prefix, folder)
-        bundled = needed_libraries(folder)
-        tag = f"linux_{platform.machine()}" if options.auditwheel else glibc_tag()
-        if not options.auditwheel:
-            bundle(folder)
+        check_libraries(folder)
+        tag = f"manylinux_{options.glibc.replace('.', '_')}_{platform.machine()}"
         info = write_metadata(folder, options.version, tag)
-        licences(bundled, os.path.join(info, "licenses", "libraries"))
+        shutil.copytree(options.licences, os.path.join(info, "licenses", "libraries"))
         wheel = os.path.join(room, f"bertc-{options.version}-py3-none-{tag}.whl")
         pack(folder, info, wheel)
-        if options.auditwheel:
-            repaired = os.path.join(room, "repaired")
-            subprocess.run([options.auditwheel, "repair", "--wheel-dir", repaired, wheel], check=True)
-            (name,) = os.listdir(repaired)
-            # Packed again, since auditwheel's bytes depend on the time.
-            folder = os.path.join(room, "again")
-            unpack(os.path.join(repaired, name), folder)
-            wheel = os.path.join(room, name)
-            pack(folder, os.path.join(folder, os.path.basename(info)), wheel)
         for old in os.listdir(options.out):
             if old.startswith("bertc-") and old.endswith(".whl"):
                 os.unlink(os.path.join(options.out, old))

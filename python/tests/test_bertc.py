@@ -237,7 +237,7 @@ class Models(unittest.TestCase):
             (bertc.Error, "threads is -1", lambda: bertc.Model(plain_path, threads=-1)),
             (bertc.Error, "not a model for a task", lambda: model.predict(["a"])),
             (bertc.Error, "no prompt 'query'", lambda: model.embed(["a"], prompt_name="query")),
-            (bertc.Error, "no pooling", lambda: model.embed(["a"], pooling="median")),
+            (bertc.Error, "unknown pooling", lambda: model.embed(["a"], pooling="median")),
             (bertc.Error, "dimensions is 33", lambda: model.embed(["a"], dimensions=33)),
             (ValueError, "dimensions must be", lambda: model.embed(["a"], dimensions=0)),
             (bertc.Error, r"texts\[1\] has .* tokens", lambda: model.embed(["a", "a " * 99], truncate=False)),

@@ -3,14 +3,15 @@
 # is built first) and unpacked or installed in a bare root. The package and the archive train and predict there; a missing
 # library is reported with the name of its package, and works once that is installed. The package is installed by apt in a
 # Debian made by debootstrap (DEBIAN=bookworm from MIRROR), the archive runs in a root that has glibc and a shell and
-# nothing more, and the wheel is installed by pip in a newer Debian (WHEEL_DEBIAN=trixie), with NumPy from the package
+# nothing more and in an older Debian (OLDER=bullseye), and the wheel is installed by pip in a newer Debian (WHEEL_DEBIAN=trixie), with NumPy from the package
 # index, where it answers and runs the package's tests. Needs root, chroot and unshare, debootstrap, and Debian's mirror;
 # says what it left out.
 #
 #   BUILD=build sh tests/long/packages.sh        WORK=folder keeps the roots; CUDA=0 leaves the kernels for GPUs out
 set -u
 cd "$(dirname "$0")/../.."
-BUILD=${BUILD:-build} DEBIAN=${DEBIAN:-bookworm} MIRROR=${MIRROR:-http://deb.debian.org/debian} WHEEL_DEBIAN=${WHEEL_DEBIAN:-trixie}
+BUILD=${BUILD:-build} DEBIAN=${DEBIAN:-bookworm} MIRROR=${MIRROR:-http://deb.debian.org/debian} OLDER=${OLDER:-bullseye}
+WHEEL_DEBIAN=${WHEEL_DEBIAN:-trixie}
 [ "$(id -u)" -eq 0 ] || { echo "not root: left out"; exit 77; }
 unshare -m true 2>/dev/null || { echo "no namespaces here: left out"; exit 77; }
 work=${WORK:-$(mktemp -d)}
@@ -76,10 +77,18 @@ cp "$work/text/world.txt" "$root/text/"
 in_bare() { unshare -m sh -c 'mount -t proc proc "$0/proc" && mount --bind /dev "$0/dev" && exec chroot "$@"' "$root" "$root" /bin/env -i "PATH=/bin:/opt/$(basename "$archive" .tar.xz)/bin" "$@"; }
 try archive in_bare
 
-# ---- The package, in a bare Debian ----
+# ---- The archive, in an older Debian, and the package, in a bare one ----
 if ! command -v debootstrap >/dev/null || ! command -v apt-get >/dev/null; then
 	say "no debootstrap here: the package is not installed"
 	exit $failed
+fi
+root=$work/older
+if [ -x "$root/bin/env" ] || debootstrap --variant=minbase "$OLDER" "$root" "$MIRROR" >"$work/debootstrap" 2>&1; then
+	mkdir -p "$root/text" && cp "$work/text/world.txt" "$root/text/"
+	tar -C "$root/opt" -xJf "$archive"
+	try "$OLDER" in_bare
+else
+	say "debootstrap made no $OLDER: the archive is not tried there"
 fi
 root=$work/debian
 if [ ! -x "$root/usr/bin/apt-get" ] && ! debootstrap --variant=minbase "$DEBIAN" "$root" "$MIRROR" >"$work/debootstrap" 2>&1; then
