@@ -2,6 +2,7 @@
  * order, and the tags made of spans fit their scheme. */
 #include "tasks/tagging/tag_json.h"
 #include "fuzz.h"
+#include "text/vocab.h"
 
 FUZZ_SEEDS(
 	FUZZ_SEED("\1{\"tokens\": [\"EU\", \"rejects\"], \"ner_tags\": [\"B-ORG\", \"O\"]}\n\n{\"words\": [\"x\"], \"tags\": "
@@ -37,9 +38,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 		return 0;
 	struct label_list labels = {names, bytes[0] & 16 ? 0 : 3};
 	struct bad_records bad = {.skip = bytes[0] & 32};
+	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "\xE5\xBD\x93"};
+	static struct vocab vocab;
+	static struct tokenizer *tokenizer;
+	if (!tokenizer) {
+		struct tokenizer_settings defaults = tokenizer_defaults(false);
+		BUG_IF(vocab_from_entries(&vocab, entries, sizeof entries / sizeof *entries) != OK);
+		BUG_IF(tokenizer_open(&tokenizer, &vocab, &defaults) != OK);
+	}
+	struct tag_cutter cutter = {.kind = bytes[0] >> 1 & 1 ? WORDS_CHARACTERS : WORDS_TOKENS, .tokenizer = tokenizer};
 	struct tag_json_settings settings = {.needs_tags = bytes[0] & 1,
 					     .labels = &labels,
-					     .words = (bytes[0] >> 1 & 3) % 3,
+					     .cutter = &cutter,
 					     .form = {TAGS_IO + (bytes[0] >> 6) % 3, '-'},
 					     .bad = &bad};
 	if (bytes[0] & 8)
@@ -58,6 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 		}
 		conll_release(&conll);
 	}
+	tag_cutter_release(&cutter);
 	text_file_release(&file);
 	return 0;
 }

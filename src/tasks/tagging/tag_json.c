@@ -168,15 +168,18 @@ static enum status write_tags(struct tag_reader *reader, int64_t count)
 /* Adds the words of a text, tagged according to its spans. */
 static enum status cut_text(struct tag_reader *reader, const char *text, size_t size)
 {
-	int64_t count = 0;
-	for (size_t at = 0, begin; tag_next_word(reader->settings->words, text, size, &at, &begin); count++) {
+	struct tag_cutter *cutter = reader->settings->cutter;
+	TRY(tag_words_cut(cutter, text, size));
+	TRY(memory_grow(&reader->tags, &reader->tags_room, cutter->count, sizeof *reader->tags, "tags"));
+	for (int64_t i = 0; i < cutter->count; i++) {
+		const struct tag_word *word = &cutter->words[i];
 		bool first;
-		const struct tag_span *span = reader->tagged ? tag_spans_next(&reader->spans, begin, at, &first) : NULL;
-		TRY(memory_grow(&reader->tags, &reader->tags_room, count + 1, sizeof *reader->tags, "tags"));
-		reader->tags[count] = span ? (struct tag){first ? 'B' : 'I', span->label} : (struct tag){'O', ""};
-		TRY(add_word(reader, text + begin, at - begin, NULL));
+		const struct tag_span *span =
+			reader->tagged ? tag_spans_next(&reader->spans, word->begin, word->end, &first) : NULL;
+		reader->tags[i] = span ? (struct tag){first ? 'B' : 'I', span->label} : (struct tag){'O', ""};
+		TRY(add_word(reader, text + word->begin, word->end - word->begin, NULL));
 	}
-	return reader->tagged ? write_tags(reader, count) : OK;
+	return reader->tagged ? write_tags(reader, cutter->count) : OK;
 }
 
 /* What the annotator decided in Prodigy: "accept", "reject", or "ignore"; NULL: the file is not Prodigy's. */

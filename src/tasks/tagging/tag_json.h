@@ -5,6 +5,7 @@
 
 #include "formats/conll.h"
 #include "tasks/labels.h"
+#include "tasks/tagging/tag_words.h"
 #include "tasks/tagging/tags.h"
 
 /* Does the text begin like such a file? */
@@ -13,9 +14,9 @@ bool tag_json_recognise(const char *text, size_t size);
 struct tag_json_settings {
 	bool needs_tags;                 /* otherwise a file may have only words, and spans are ignored */
 	const struct label_list *labels; /* names of tags that are numbers */
-	bool labels_of_model; /* they are the model's, in whose order the file need not number them: a warning says so */
-	enum tag_words words; /* what a word of a text is */
-	struct tag_form form; /* of the tags made of spans; not plain */
+	bool labels_of_model;      /* they are the model's, in whose order the file need not number them: a warning says so */
+	struct tag_cutter *cutter; /* of texts into words */
+	struct tag_form form;      /* of the tags made of spans; not plain */
 	struct bad_records *bad;
 };
 

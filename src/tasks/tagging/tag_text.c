@@ -19,8 +19,9 @@ void tag_text_free(struct tag_text *text)
 		return;
 	for (int64_t i = 0; i < text->file_count; i++)
 		conll_release(&text->files[i]);
-	void *const blocks[] = {text->files,  text->first_words, text->first_sentences, text->starts, text->texts, text->words,
-				text->begins, text->tags,        text->items,           text->gold,   text->names, text->ids};
+	void *const blocks[] = {
+		text->files,  text->first_words, text->first_sentences, text->starts, text->texts, text->running, text->words,
+		text->begins, text->tags,        text->items,           text->gold,   text->names, text->ids};
 	for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
 		free(blocks[i]);
 	string_store_release(&text->strings);
@@ -87,84 +88,88 @@ enum status tags_of_files(const struct task_state *state, struct tag_form *out)
 
 /* ---- Reading ---- */
 
-/* Splits a line of plain text into words as if each had its own line. A line without words is a sentence, too, so that results
- * correspond to lines. */
-static enum status split_line(struct tag_text *text, struct conll *out, enum tag_words words, const char *line, size_t size,
-			      int64_t number, int64_t *capacities)
+struct tag_cutter tagging_cutter(const struct task_state *state)
 {
-	for (size_t at = 0, begin; tag_next_word(words, line, size, &at, &begin);) {
-		const char *word;
-		TRY(string_store_copy(&text->strings, line + begin, at - begin, &word));
-		TRY(memory_grow(&out->fields, &capacities[0], out->token_count + 1, sizeof *out->fields, "words"));
-		TRY(memory_grow(&out->lines, &capacities[1], out->token_count + 1, sizeof *out->lines, "words"));
-		TRY(memory_grow(&text->begins, &text->begin_capacity, text->word_count + out->token_count + 1,
-				sizeof *text->begins, "words"));
-		text->begins[text->word_count + out->token_count] = (int64_t)begin;
-		out->fields[out->token_count] = word;
-		out->lines[out->token_count++] = number;
-	}
-	return OK;
+	return (struct tag_cutter){.kind = tagging_settings(state)->words, .tokenizer = state->settings.tokenizer};
 }
 
-static enum status add_text(struct tag_text *text, int64_t sentence, const char *bytes, size_t size)
+static enum status add_text(struct tag_text *text, int64_t sentence, const char *bytes, size_t size, bool running)
 {
 	TRY(memory_grow(&text->texts, &text->text_capacity, sentence + 1, sizeof *text->texts, "sentences"));
+	TRY(memory_grow(&text->running, &text->running_capacity, sentence + 1, sizeof *text->running, "sentences"));
+	text->running[sentence] = running;
 	return string_store_copy(&text->strings, bytes, size, &text->texts[sentence]);
 }
 
-/* State for splitting sentences into words. */
+/* State for cutting texts, a sentence each, into words as if each had its own line. A text without words is a sentence, too, so
+ * that results correspond to texts. */
 struct split {
 	struct tag_text *text;
 	struct conll *out;
-	enum tag_words words;
-	int64_t capacities[2], starts;
+	struct tag_cutter cutter;
+	int64_t fields, lines, starts; /* capacities */
 };
 
-static void split_begin(struct split *split, struct tag_text *text, enum tag_words words, struct conll *out)
+static void split_begin(struct split *split, const struct task_state *state, struct tag_text *text, struct conll *out)
 {
-	*split = (struct split){.text = text, .words = words, .out = out};
+	*split = (struct split){.text = text, .cutter = tagging_cutter(state), .out = out};
 	*out = (struct conll){.separator = '\t', .column_count = 1, .tag_column = -1};
 	text->file_count++;
 }
 
 static enum status split_sentence(struct split *split, const char *line, size_t size, int64_t number)
 {
+	struct tag_text *text = split->text;
 	struct conll *out = split->out;
-	int64_t sentence = out->sentence_count++;
+	int64_t sentence = out->sentence_count++, words;
+	TRY(tag_words_cut(&split->cutter, line, size));
+	words = out->token_count + split->cutter.count;
 	TRY(memory_grow(&out->sentence_starts, &split->starts, sentence + 2, sizeof *out->sentence_starts, "sentences"));
+	TRY(memory_grow(&out->fields, &split->fields, words, sizeof *out->fields, "words"));
+	TRY(memory_grow(&out->lines, &split->lines, words, sizeof *out->lines, "words"));
+	TRY(memory_grow(&text->begins, &text->begin_capacity, text->word_count + words, sizeof *text->begins, "words"));
 	out->sentence_starts[sentence] = out->token_count;
-	TRY(split_line(split->text, out, split->words, line, size, number, split->capacities));
+	for (int64_t i = 0; i < split->cutter.count; i++) {
+		const struct tag_word *word = &split->cutter.words[i];
+		TRY(string_store_copy(&text->strings, line + word->begin, word->end - word->begin,
+				      &out->fields[out->token_count]));
+		text->begins[text->word_count + out->token_count] = (int64_t)word->begin;
+		out->lines[out->token_count++] = number;
+	}
 	out->sentence_starts[sentence + 1] = out->token_count;
-	return add_text(split->text, split->text->sentence_count + sentence, line, size);
+	return add_text(text, text->sentence_count + sentence, line, size, true);
 }
 
-static const char *const word_kinds[] = {"words between white space", "words between white space, each ideograph a word",
-					 "characters, each a word"};
+static const char *const word_kinds[] = {"words", "characters, each a word"};
 
 /* Reads a file with one sentence per line. */
-static enum status split_lines(struct tag_text *text, struct conll *out, enum tag_words words, const char *name,
-			       const struct buffer *file, struct bad_records *bad)
+static enum status split_lines(const struct task_state *state, struct tag_text *text, struct conll *out, const char *name,
+			       const struct buffer *file)
 {
 	int64_t number = 0;
 	const char *line = buffer_string(file), *limit = line + file->size;
 	struct split split;
-	split_begin(&split, text, words, out);
-	TRY(string_store_copy(&out->strings, name, strlen(name), &out->name));
+	enum status status;
+	split_begin(&split, state, text, out);
+	TRY_GOTO(string_store_copy(&out->strings, name, strlen(name), &out->name), done);
 	for (; line < limit; number++) {
 		const char *newline = memchr(line, '\n', (size_t)(limit - line)), *end = newline ? newline : limit;
 		size_t size = line_ends_trim(line, (size_t)(end - line));
-		enum status status = text_check(out->name, number + 1, line, size);
+		status = text_check(out->name, number + 1, line, size);
 		if (status == OK)
-			TRY(split_sentence(&split, line, size, number + 1));
+			TRY_GOTO(split_sentence(&split, line, size, number + 1), done);
 		else
-			TRY(bad_record(bad, status));
+			TRY_GOTO(bad_record(state->settings.bad, status), done);
 		line = newline ? newline + 1 : limit;
 	}
 	char count[FORMAT_BYTES];
 	log_note("'%s': text, one sentence per line: %s, %lld %s", out->name,
 		 format_counted(count, out->sentence_count, "sentence", "sentences"), (long long)out->token_count,
-		 word_kinds[words]);
-	return out->sentence_count > 0 ? OK : error_set(ERR_DATA, "'%s': there is no sentence in it", out->name);
+		 word_kinds[split.cutter.kind]);
+	status = out->sentence_count > 0 ? OK : error_set(ERR_DATA, "'%s': there is no sentence in it", out->name);
+done:
+	tag_cutter_release(&split.cutter);
+	return status;
 }
 
 /* Places the words of a sentence in its text, from which they were cut. */
@@ -199,7 +204,7 @@ static enum status place_words(struct tag_text *text, const struct conll *file, 
 		}
 		status = buffer_status(&joined);
 		if (status == OK)
-			status = add_text(text, text->sentence_count + s, buffer_string(&joined), joined.size);
+			status = add_text(text, text->sentence_count + s, buffer_string(&joined), joined.size, texts);
 	}
 	buffer_release(&joined);
 	return status;
@@ -301,23 +306,24 @@ static enum status read_json(const struct task_state *state, enum task_use use, 
 	struct conll *file = &text->files[text->file_count++];
 	struct tag_form form = {TAGS_IOB2, '-'};
 	struct tag_json_facts facts;
-	enum tag_words words =
-		use == TASK_TRAIN ? WORDS_IDEOGRAPHS : tagging_settings(state)->words; /* training does not know them yet */
+	struct tag_cutter cutter = tagging_cutter(state);
 	char count[FORMAT_BYTES], all[FORMAT_BYTES];
 	if (use == TASK_SCORE)
 		TRY(tags_of_files(state, &form));
 	if (form.scheme == TAGS_PLAIN) /* spans will not fit the labels, whatever the scheme */
 		form.scheme = TAGS_IOB2;
-	TRY(tag_json_read(file, content,
-			  &(struct tag_json_settings){.needs_tags = use != TASK_PREDICT,
-						      .labels = &settings->given,
-						      .labels_of_model = settings->given_by_model,
-						      .words = words,
-						      .form = form,
-						      .bad = settings->bad},
-			  &facts));
+	enum status status = tag_json_read(file, content,
+					   &(struct tag_json_settings){.needs_tags = use != TASK_PREDICT,
+								       .labels = &settings->given,
+								       .labels_of_model = settings->given_by_model,
+								       .cutter = &cutter,
+								       .form = form,
+								       .bad = settings->bad},
+					   &facts);
+	tag_cutter_release(&cutter);
+	TRY(status);
 	log_note("'%s': JSON, %s, %lld %s", file->name, format_counted(count, file->sentence_count, "sentence", "sentences"),
-		 (long long)file->token_count, facts.texts ? word_kinds[words] : "words");
+		 (long long)file->token_count, facts.texts ? word_kinds[cutter.kind] : "words");
 	if (facts.widened > 0)
 		log_note("'%s': %s of %s widened to whole words", file->name, format_count(count, facts.widened),
 			 format_counted(all, facts.spans, "entity", "entities"));
@@ -325,8 +331,7 @@ static enum status read_json(const struct task_state *state, enum task_use use, 
 		log_warning("'%s': %s whose first word belongs to the entity before as well, which keeps it", file->name,
 			    format_counted(count, facts.shared, "entity", "entities"));
 	bad_records_log(settings->bad, file->name);
-	text->cuts_texts = text->cuts_texts || facts.texts;
-	enum status status = place_words(text, file, facts.texts);
+	status = place_words(text, file, facts.texts);
 	if (status == OK)
 		status = take_ids(text, facts.ids, file->sentence_count);
 	free(facts.texts);
@@ -429,7 +434,7 @@ static enum status read_file(const struct task_state *state, enum task_use use, 
 	bool has_tags = options.needs_tags;
 	enum status status = has_tags ? OK : has_tag_column(state, bytes, content.text.size, &has_tags);
 	if (status == OK && !has_tags && !settings->columns.text && !has_word_lines(bytes, content.text.size)) {
-		status = split_lines(text, file, tagging_settings(state)->words, content.name, &content.text, settings->bad);
+		status = split_lines(state, text, file, content.name, &content.text);
 		text_file_release(&content);
 		return status;
 	}
@@ -473,21 +478,19 @@ static enum status take_words(struct tag_text *text, bool tagged)
 	return OK;
 }
 
-/* Determines what counts as a word in the training set, for splitting plain text in predictions. */
+/* Determines the words of running text: characters, if those of training were, unless some came from texts as well. */
 static enum tag_words find_words(const struct tag_text *text)
 {
-	int64_t single = 0, ideographs = 0, single_ideographs = 0;
+	int64_t single = 0, ideographs = 0;
 	for (int64_t w = 0; w < text->word_count; w++) {
 		uint32_t c;
 		const char *word = text->words[w];
 		size_t size = strlen(word), first = utf8_decode(word, size, &c);
 		single += first == size;
 		ideographs += tag_is_ideograph(c);
-		single_ideographs += tag_is_ideograph(c) && first == size;
 	}
-	if (ideographs * 10 < text->word_count || single_ideographs * 100 < ideographs * 99)
-		return WORDS_SPACED;
-	return single * 1000 >= text->word_count * 999 ? WORDS_CHARACTERS : WORDS_IDEOGRAPHS;
+	bool characters = ideographs * 10 >= text->word_count && single * 1000 >= text->word_count * 999;
+	return characters && !memchr(text->running, true, (size_t)text->sentence_count) ? WORDS_CHARACTERS : WORDS_TOKENS;
 }
 
 /* One tag for all words shows that another column was meant, if nobody named it and there is a choice. */
@@ -634,6 +637,8 @@ enum status tag_text_read(struct tag_text **out, struct task_state *state, enum 
 	*out = NULL;
 	if (count < 1)
 		return error_set(ERR_USAGE, "no file of words is given");
+	if (use == TASK_TRAIN)
+		tagging_settings(state)->words = WORDS_TOKENS; /* as long as nothing else is known */
 	TRY(tag_text_new(&text, count));
 	for (int64_t i = 0; i < count; i++) {
 		TRY_GOTO(read_file(state, use, text, paths[i]), failed);
@@ -642,8 +647,7 @@ enum status tag_text_read(struct tag_text **out, struct task_state *state, enum 
 	if (use == TASK_TRAIN) {
 		TRY_GOTO(check_tags_differ(state, text), failed);
 		TRY_GOTO(find_scheme(state, text), failed);
-		/* Texts in training were cut before its words were known: others must be cut in the same way. */
-		tagging_settings(state)->words = text->cuts_texts ? WORDS_IDEOGRAPHS : find_words(text);
+		tagging_settings(state)->words = find_words(text);
 	}
 	if (tagged)
 		TRY_GOTO(rewrite_tags(state, text), failed);
@@ -661,13 +665,15 @@ enum status tag_text_take(struct tag_text **out, const struct task_state *state,
 	enum status status;
 	*out = NULL;
 	TRY(tag_text_new(&text, 1));
-	split_begin(&split, text, tagging_settings(state)->words, &text->files[0]);
+	split_begin(&split, state, text, &text->files[0]);
 	for (int64_t i = 0; i < count; i++)
 		TRY_GOTO(split_sentence(&split, texts[i].text, strlen(texts[i].text), i + 1), failed);
 	TRY_GOTO(take_words(text, false), failed);
+	tag_cutter_release(&split.cutter);
 	*out = text;
 	return OK;
 failed:
+	tag_cutter_release(&split.cutter);
 	tag_text_free(text);
 	return status;
 }

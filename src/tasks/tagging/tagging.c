@@ -186,6 +186,7 @@ struct pieces {
 	int32_t *window; /* scratch memory for a sequence */
 	struct tokens tokens;
 	struct buffer prefixed;
+	struct tag_cutter cutter; /* of running text */
 };
 
 static void pieces_release(struct pieces *pieces)
@@ -195,6 +196,7 @@ static void pieces_release(struct pieces *pieces)
 	free(pieces->window);
 	tokens_release(&pieces->tokens);
 	buffer_release(&pieces->prefixed);
+	tag_cutter_release(&pieces->cutter);
 }
 
 /* Encodes a word as it is encoded within a text, where some tokenizers see the space before it. */
@@ -282,6 +284,31 @@ static enum status encode_window(struct task_state *state, struct task_set *set,
 	return OK;
 }
 
+/* The same for a text from which the words were cut: it is encoded as a whole. */
+static enum status cut_text(const char *text, int64_t words, struct pieces *out)
+{
+	struct tag_cutter *cutter = &out->cutter;
+	TRY(tag_words_cut(cutter, text, strlen(text)));
+	BUG_IF(cutter->count != words);
+	out->count = cutter->tokens.count;
+	TRY(memory_grow(&out->firsts, &out->first_capacity, words, sizeof *out->firsts, "words"));
+	TRY(memory_grow(&out->ids, &out->capacity, out->count, sizeof *out->ids, "pieces of words"));
+	for (int64_t w = 0; w < words; w++)
+		out->firsts[w] = cutter->words[w].first;
+	if (out->count > 0)
+		memcpy(out->ids, cutter->tokens.ids, (size_t)out->count * sizeof *out->ids);
+	return OK;
+}
+
+static enum status cut_sentence(const struct tokenizer *tokenizer, const struct tag_text *text, int64_t sentence,
+				struct pieces *out)
+{
+	int64_t first = text->starts[sentence], words = text->starts[sentence + 1] - first;
+	if (text->running[sentence] && out->cutter.kind == WORDS_TOKENS)
+		return cut_text(text->texts[sentence], words, out);
+	return cut_words(tokenizer, text->words + first, words, out);
+}
+
 static enum status encode_sentences(struct task_state *state, struct task_set *set, struct pieces *pieces)
 {
 	struct tag_text *text = set->own;
@@ -290,7 +317,7 @@ static enum status encode_sentences(struct task_state *state, struct task_set *s
 	BUG_IF(room < 1);
 	for (int64_t s = 0; s < text->sentence_count; s++) {
 		int64_t first = text->starts[s], words = text->starts[s + 1] - first, word = 0;
-		TRY(cut_words(state->settings.tokenizer, text->words + first, words, pieces));
+		TRY(cut_sentence(state->settings.tokenizer, text, s, pieces));
 		struct windows windows = windows_of(pieces->count, room);
 		for (int64_t i = 0; i < windows.count && pieces->count > 0; i++)
 			TRY(encode_window(state, set, pieces, &windows, i, first, words, &word));
@@ -307,7 +334,7 @@ static enum status encode_sentences(struct task_state *state, struct task_set *s
 static enum status tagging_encode(struct task_state *state, struct task_set *set)
 {
 	struct tag_text *text = set->own;
-	struct pieces pieces = {0};
+	struct pieces pieces = {.cutter = tagging_cutter(state)};
 	TRY(make_names(state, text));
 	if (set->has_labels)
 		TRY(find_gold(state, text));
@@ -583,6 +610,12 @@ static enum status tagging_put(const struct task_state *state, const struct task
 	for (int64_t i = 0; i < count; i++)
 		json_put_string(&writer, NULL, tags[i]);
 	json_close(&writer);
+	if (text->running[sentence]) {
+		json_open(&writer, "words", '[');
+		for (int64_t i = 0; i < count; i++)
+			json_put_string(&writer, NULL, text->words[text->starts[sentence] + i]);
+		json_close(&writer);
+	}
 	if (form.scheme != TAGS_PLAIN) {
 		json_open(&writer, "entities", '[');
 		TRY_GOTO(put_entities(state, text, outputs, sentence, &own_keys, &writer), done);
@@ -705,7 +738,7 @@ static int64_t tagging_keep(struct task_set *set, int64_t most)
 
 /* ---- Its record ---- */
 
-static const char *const word_kinds[] = {"spaced", "ideographs", "characters"};
+static const char *const word_kinds[] = {"tokens", "characters"};
 
 static void tagging_put_record(const void *own, struct json_writer *writer)
 {
@@ -726,7 +759,7 @@ static enum status tagging_read_record(const struct json *record, const char *na
 	struct tagging_settings *settings = own;
 	const struct json *tags = json_member(record, "tags");
 	struct tag_form *form = &settings->tags;
-	const char *scheme = "", *separator = "", *words = word_kinds[0];
+	const char *scheme = "", *separator = "", *words = word_kinds[WORDS_TOKENS];
 	if (!tags)
 		return OK;
 	TRY(json_get_string(tags, name, "scheme", &scheme));
@@ -737,9 +770,11 @@ static enum status tagging_read_record(const struct json *record, const char *na
 		return error_set(ERR_DATA, "'%s': the separator of tags is '%.40s', not '-' or '_'", name, separator);
 	form->separator = separator[0];
 	TRY(json_get_string(tags, name, "words", &words));
-	for (int i = 0; i < 3; i++)
-		if (strcmp(words, word_kinds[i]) == 0) {
-			settings->words = (enum tag_words)i;
+	/* "spaced" and "ideographs", as older folders say, meant what is now the tokenizer's words. */
+	static const char *const known[] = {"characters", "tokens", "spaced", "ideographs"};
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (strcmp(words, known[i]) == 0) {
+			settings->words = i == 0 ? WORDS_CHARACTERS : WORDS_TOKENS;
 			return OK;
 		}
 	return error_set(ERR_DATA, "'%s': unknown kind of words '%.40s'", name, words);

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "text/utf8.h"
-
 /* The letters of each scheme for the prefixes B, I, E, S; 0: none. */
 static const struct {
 	const char *name;
@@ -15,37 +13,6 @@ static const struct {
 	[TAGS_BIOES] = {"BIOES", 'B', 'I', 'E', 'S'}, [TAGS_BILOU] = {"BILOU", 'B', 'I', 'L', 'U'},
 	[TAGS_BMES] = {"BMES", 'B', 'M', 'E', 'S'},
 };
-
-bool tag_is_ideograph(uint32_t c)
-{
-	return (c >= 0x3400 && c <= 0x9FFF) || (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x20000 && c <= 0x3FFFF);
-}
-
-/* Is the character a word of its own? */
-static bool is_word(enum tag_words words, uint32_t c)
-{
-	return words == WORDS_CHARACTERS || (words == WORDS_IDEOGRAPHS && tag_is_ideograph(c));
-}
-
-bool tag_next_word(enum tag_words words, const char *text, size_t size, size_t *at, size_t *out_begin)
-{
-	for (size_t begin = *at, next; begin < size; begin = next) {
-		uint32_t c;
-		next = begin + utf8_decode(text + begin, size - begin, &c);
-		if (utf8_is_space(c))
-			continue;
-		while (next < size && !is_word(words, c)) {
-			size_t length = utf8_decode(text + next, size - next, &c);
-			if (utf8_is_space(c) || is_word(words, c))
-				break;
-			next += length;
-		}
-		*out_begin = begin;
-		*at = next;
-		return true;
-	}
-	return false;
-}
 
 const char *tag_scheme_name(enum tag_scheme scheme)
 {

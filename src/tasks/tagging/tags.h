@@ -16,17 +16,6 @@
 
 enum tag_scheme { TAGS_PLAIN, TAGS_IO, TAGS_IOB1, TAGS_IOB2, TAGS_BIOES, TAGS_BILOU, TAGS_BMES };
 
-/* What counts as a word in a text that has not been split into words. */
-enum tag_words {
-	WORDS_SPACED,     /* separated by white space */
-	WORDS_IDEOGRAPHS, /* the same, and each ideograph is a word */
-	WORDS_CHARACTERS, /* each character is a word */
-};
-
-bool tag_is_ideograph(uint32_t c);
-/* Finds the next word of a text from *at on, and moves *at past it; false: there is none. */
-bool tag_next_word(enum tag_words words, const char *text, size_t size, size_t *at, size_t *out_begin);
-
 /* How a file writes its tags. */
 struct tag_form {
 	enum tag_scheme scheme;

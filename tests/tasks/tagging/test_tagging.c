@@ -155,12 +155,13 @@ static void lines_of_text_are_tagged(void **state)
 	static const char *const predicted[] = {"O", "O", "O", "B-LOC", "I-LOC", "O"};
 	outputs_of(&task, &set, predicted, &outputs);
 	expect_put(&task, &set, &outputs, 0,
-		   "{\"tags\":[\"O\",\"O\",\"O\",\"I-LOC\",\"I-LOC\"],\"entities\":[{\"start\":15,\"end\":23,\"label\":\"LOC\","
-		   "\"score\":?,\"text\":\"New York\"}]}");
-	expect_put(&task, &set, &outputs, 1, "{\"tags\":[],\"entities\":[]}");
-	expect_put(&task, &set, &outputs, 2, "{\"tags\":[\"O\",\"O\"],\"entities\":[]}");
+		   "{\"tags\":[\"O\",\"O\",\"O\",\"I-LOC\",\"I-LOC\"],"
+		   "\"words\":[\"\xC3\x84nna\",\"lives\",\"in\",\"New\",\"York\"],"
+		   "\"entities\":[{\"start\":15,\"end\":23,\"label\":\"LOC\",\"score\":?,\"text\":\"New York\"}]}");
+	expect_put(&task, &set, &outputs, 1, "{\"tags\":[],\"words\":[],\"entities\":[]}");
+	expect_put(&task, &set, &outputs, 2, "{\"tags\":[\"O\"],\"words\":[\"in\"],\"entities\":[]}");
 	assert_ok(task_tagging.write(&task, &set, &outputs, test_folder));
-	expect_file("predictions.txt", "\xC3\x84nna\tO\nlives\tO\nin\tO\nNew\tI-LOC\nYork\tI-LOC\n\n\nin\tO\n\xC2\xAD\tO\n\n");
+	expect_file("predictions.txt", "\xC3\x84nna\tO\nlives\tO\nin\tO\nNew\tI-LOC\nYork\tI-LOC\n\n\nin\tO\n\n");
 	task_outputs_release(&outputs);
 	task_set_release(&task, &set);
 	/* One word per line, with or without tags, is not plain text. */
@@ -498,7 +499,8 @@ static void results_have_a_row_for_each_word(void **state)
 	task_state_release(&task);
 }
 
-/* Two entities in one word; a word of ideographs; spans are ignored in predictions, which give places in the text. */
+/* Two entities without a space between them; a word of ideographs; spans are ignored in predictions, which give places in the
+ * text. */
 static void words_of_texts(void **state)
 {
 	struct task_set set;
@@ -507,11 +509,11 @@ static void words_of_texts(void **state)
 			   "{\"text\": \"anna/york new in\", \"entities\": [[0, 4, \"PER\"], [5, 13, \"LOC\"]]}\n"
 			   "{\"text\": \"\\u4e2d\\u56fd\\u5317\\u4eac\", \"entities\": [[2, 4, \"LOC\"]]}\n"));
 	const struct tag_text *text = set.own;
-	static const char *const tags[] = {"B-PER", "B-LOC", "O", "O", "O", "B-LOC", "I-LOC"};
-	assert_int_equal(text->word_count, 7);
-	for (int w = 0; w < 7; w++)
+	static const char *const tags[] = {"B-PER", "O", "B-LOC", "I-LOC", "O", "O", "O", "B-LOC", "I-LOC"};
+	assert_int_equal(text->word_count, 9);
+	for (int w = 0; w < 9; w++)
 		assert_string_equal(text->tags[w], tags[w]);
-	assert_int_equal(tagging_settings(&task)->words, WORDS_IDEOGRAPHS);
+	assert_int_equal(tagging_settings(&task)->words, WORDS_TOKENS);
 	task_set_release(&task, &set);
 	assert_ok(open_set(&task, &set, TASK_PREDICT, "{\"text\": \" anna  lives\", \"entities\": 3}\n{\"text\": \"\"}\n"));
 	text = set.own;
@@ -519,6 +521,35 @@ static void words_of_texts(void **state)
 	assert_int_equal(text->word_count, 2);
 	assert_int_equal(text->begins[1], 7);
 	assert_string_equal(text->texts[0], " anna  lives");
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
+/* Entities end where words do, although no space follows, and so do those that training finds in texts. */
+static void entities_leave_punctuation_out(void **state)
+{
+	struct task_state task = open_state(32);
+	struct task_set set;
+	struct task_outputs outputs;
+	static const char *const tags[] = {"B-PER", "O", "O", "O", "B-LOC", "I-LOC", "O", "O"};
+	assert_ok(open_set(&task, &set, TASK_TRAIN,
+			   "{\"text\": \"anna, in (New York).\", \"entities\": [[0, 4, \"PER\"], [10, 18, \"LOC\"]]}\n"));
+	const struct tag_text *text = set.own;
+	assert_int_equal(text->word_count, 8);
+	for (int w = 0; w < 8; w++)
+		assert_string_equal(text->tags[w], tags[w]);
+	task_set_release(&task, &set);
+	assert_ok(open_set(&task, &set, TASK_PREDICT, "in (New York).\n"));
+	outputs_of(&task, &set, tags + 2, &outputs);
+	expect_put(&task, &set, &outputs, 0,
+		   "{\"tags\":[\"O\",\"O\",\"B-LOC\",\"I-LOC\",\"O\",\"O\"],"
+		   "\"words\":[\"in\",\"(\",\"New\",\"York\",\")\",\".\"],"
+		   "\"entities\":[{\"start\":4,\"end\":12,\"label\":\"LOC\",\"score\":?,\"text\":\"New York\"}]}");
+	task_outputs_release(&outputs);
+	task_set_release(&task, &set);
+	/* Words that were split by somebody stay as they are. */
+	assert_ok(open_set(&task, &set, TASK_PREDICT, "(Anna), O\nin O\n\n"));
+	assert_int_equal(((const struct tag_text *)set.own)->word_count, 2);
 	task_set_release(&task, &set);
 	task_state_release(&task);
 }
@@ -533,7 +564,7 @@ static void texts_are_cut_as_in_training(void **state)
 		struct task_state task = open_state(32);
 		struct task_set set;
 		assert_ok(open_set(&task, &set, TASK_TRAIN, trains[i]));
-		assert_int_equal(tagging_settings(&task)->words, WORDS_IDEOGRAPHS);
+		assert_int_equal(tagging_settings(&task)->words, WORDS_TOKENS);
 		task_set_release(&task, &set);
 		assert_ok(open_set(&task, &set, TASK_SCORE,
 				   "{\"text\": \"\\u4e2d\\u56fd anna\", \"entities\": [[0, 2, \"PER\"]]}\n"));
@@ -546,8 +577,8 @@ static void texts_are_cut_as_in_training(void **state)
 	}
 }
 
-/* Plain text is split into words like the words of training: ideographs separately if they were separate there. */
-static void plain_text_is_cut_as_training_was(void **state)
+/* The words of plain text are the tokenizer's, or characters if those of training were. */
+static void plain_text_is_cut_into_words(void **state)
 {
 	static const struct {
 		const char *train, *line;
@@ -556,7 +587,7 @@ static void plain_text_is_cut_as_training_was(void **state)
 		{"\xE4\xB8\xAD\tO\n\xE6\x96\x87\tB-X\nA\tO\n\n\xE4\xB8\xAD\tO\n", "\xE4\xB8\xAD\xE6\x96\x87 ab\xE6\x96\x87\n", 5},
 		{"\xE4\xB8\xAD\tO\n\xE6\x96\x87\tB-X\nABC\tO\n\n\xE4\xB8\xAD\tO\n", "\xE4\xB8\xAD\xE6\x96\x87 ab\xE6\x96\x87\n",
 		 4},
-		{"\xE4\xB8\xAD\xE6\x96\x87\tB-X\n\xE4\xB8\xAD\tO\n\nab\tO\n", "\xE4\xB8\xAD\xE6\x96\x87 ab\xE6\x96\x87\n", 2},
+		{"\xE4\xB8\xAD\xE6\x96\x87\tB-X\n\xE4\xB8\xAD\tO\n\nab\tO\n", "\xE4\xB8\xAD\xE6\x96\x87 ab\xE6\x96\x87\n", 4},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct task_state task = open_state(16), later = open_state(16);
@@ -641,8 +672,9 @@ int main(void)
 		cmocka_unit_test(spans_are_scored_in_every_scheme),
 		cmocka_unit_test(results_have_a_row_for_each_word),
 		cmocka_unit_test(words_of_texts),
+		cmocka_unit_test(entities_leave_punctuation_out),
 		cmocka_unit_test(texts_are_cut_as_in_training),
-		cmocka_unit_test(plain_text_is_cut_as_training_was),
+		cmocka_unit_test(plain_text_is_cut_into_words),
 		cmocka_unit_test(columns_are_recorded),
 		cmocka_unit_test(several_files_are_one_set),
 	};
