@@ -45,24 +45,36 @@ static enum status room_for_tokens(struct maker *maker, int64_t count)
 	return memory_grow(&f->token_ends, &maker->end_capacity, needed, sizeof *f->token_ends, "tokens");
 }
 
+/* Encodes text[begin, end) of a paragraph into maker->tokens, with the space before it if the tokenizer's words include theirs.
+ * Returns where the tokens' offsets count from. */
+static enum status encode_part(struct maker *maker, const struct squad_paragraph *paragraph, int64_t begin, int64_t end,
+			       int64_t *origin)
+{
+	const char *prefix = tokenizer_word_prefix(maker->out->tokenizer);
+	*origin = begin > 0 && prefix[0] && paragraph->text[begin - 1] == prefix[0] ? begin - 1 : begin;
+	tokens_clear(&maker->tokens);
+	return tokenizer_encode(maker->out->tokenizer, paragraph->text + *origin, (size_t)(end - *origin), &maker->tokens);
+}
+
 /* Appends the word text[begin, end) of the paragraph with its tokens. */
 static enum status add_word(struct maker *maker, const struct squad_paragraph *paragraph, int64_t number, int64_t begin,
 			    int64_t end)
 {
 	struct squad_features *f = maker->out;
+	int64_t origin;
 	TRY(memory_grow(&f->word_begins, &maker->word_begin_capacity, maker->word_count + 1, sizeof *f->word_begins, "words"));
 	TRY(memory_grow(&f->word_ends, &maker->word_end_capacity, maker->word_count + 1, sizeof *f->word_ends, "words"));
 	f->word_begins[maker->word_count] = (uint32_t)begin;
 	f->word_ends[maker->word_count++] = (uint32_t)end;
-	tokens_clear(&maker->tokens);
-	TRY(tokenizer_encode(f->tokenizer, paragraph->text + begin, (size_t)(end - begin), &maker->tokens));
+	TRY(encode_part(maker, paragraph, begin, end, &origin));
 	TRY(room_for_tokens(maker, maker->tokens.count));
 	for (int64_t i = 0; i < maker->tokens.count; i++) {
 		int64_t at = maker->token_count++;
 		f->token_ids[at] = maker->tokens.ids[i];
 		f->token_words[at] = (int32_t)number;
-		f->token_begins[at] = (uint32_t)begin + maker->tokens.begin[i];
-		f->token_ends[at] = (uint32_t)begin + maker->tokens.end[i];
+		int64_t first = origin + maker->tokens.begin[i];
+		f->token_begins[at] = (uint32_t)(first > begin ? first : begin);
+		f->token_ends[at] = (uint32_t)(origin + maker->tokens.end[i]);
 	}
 	return OK;
 }
@@ -169,11 +181,12 @@ static enum status find_span(struct maker *maker, const struct squad_question *q
 	int64_t p = question->paragraph;
 	const struct squad_paragraph *paragraph = &f->set->paragraphs[p];
 	const struct squad_answer *answer = &f->set->answers[question->first_answer];
-	int64_t first = answer->start_byte, last = first + answer->text_size - 1;
+	int64_t first = answer->start_byte, last = first + answer->text_size - 1, origin;
 	*out = (struct span){0, -1};
 	if (f->word_starts[p + 1] == f->word_starts[p] || answer->start < 0)
 		return OK;
-	if (answer->place != SQUAD_FOUND && answer->place != SQUAD_SHIFTED) {
+	bool found = answer->place == SQUAD_FOUND || answer->place == SQUAD_SHIFTED;
+	if (!found) {
 		int64_t length = (int64_t)utf8_length(answer->text, (size_t)answer->text_size);
 		first = byte_of_character(paragraph, answer->start);
 		last = byte_of_character(paragraph, answer->start + length - 1);
@@ -181,7 +194,10 @@ static enum status find_span(struct maker *maker, const struct squad_question *q
 	out->start = first_token_of(f, p, word_at(f, p, first));
 	out->end = first_token_of(f, p, word_at(f, p, last) + 1) - 1;
 	tokens_clear(&maker->tokens);
-	TRY(tokenizer_encode(f->tokenizer, answer->text, (size_t)answer->text_size, &maker->tokens));
+	if (found)
+		TRY(encode_part(maker, paragraph, first, last + 1, &origin));
+	else
+		TRY(tokenizer_encode(f->tokenizer, answer->text, (size_t)answer->text_size, &maker->tokens));
 	*out = tighten(f->token_ids + f->token_starts[p], *out, &maker->tokens);
 	return OK;
 }

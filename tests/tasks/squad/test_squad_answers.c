@@ -43,7 +43,8 @@ static struct tokenizer *open_tokenizer(const struct vocab *vocab, bool lowercas
 {
 	struct tokenizer *tokenizer;
 	struct tokenizer_settings settings = tokenizer_defaults(!lowercase);
-	settings.compat = COMPAT_GOOGLE;
+	if (!vocab->chain)
+		settings.compat = COMPAT_GOOGLE;
 	settings.max_word_characters = 200;
 	assert_ok(tokenizer_open(&tokenizer, vocab, &settings));
 	return tokenizer;
@@ -227,15 +228,21 @@ struct world {
 	"\", \"qas\": [{\"id\": \"x\", \"question\": \"who\", \"answers\": [{\"text\": \"" answer "\", \"answer_start\": " start \
 	"}]}]}]}]}"
 
+/* With the world's vocabulary. */
+static void world_open(struct world *world, const char *dataset, struct squad_feature_settings settings)
+{
+	world->tokenizer = open_tokenizer(&world->vocab, true);
+	read_set(dataset, strlen(dataset), settings.find_targets ? SQUAD_TRAIN : SQUAD_PREDICT, &world->set);
+	assert_ok(squad_features_make(&world->f, &world->set, world->tokenizer, &settings));
+}
+
 static void world_make(struct world *world, const char *dataset, struct squad_feature_settings settings)
 {
 	static const char *const entries[] = {"[PAD]",        "[UNK]", "[CLS]", "[SEP]", "[MASK]",
 					      "who",          "ann",   "bob",   "##s",   "\xE6\x88\x91",
 					      "\xE4\xBD\xA0", "cat",   "##ty",  "and",   "\xE7\x88\xB1"};
 	assert_ok(vocab_from_entries(&world->vocab, entries, sizeof entries / sizeof *entries));
-	world->tokenizer = open_tokenizer(&world->vocab, true);
-	read_set(dataset, strlen(dataset), settings.find_targets ? SQUAD_TRAIN : SQUAD_PREDICT, &world->set);
-	assert_ok(squad_features_make(&world->f, &world->set, world->tokenizer, &settings));
+	world_open(world, dataset, settings);
 }
 
 static void world_release(struct world *world)
@@ -336,6 +343,37 @@ static void chinese_answers_stay_in_their_place(void **state)
 	assert_int_equal(begin_character, 3);
 	assert_int_equal(end_character, 5);
 	squad_decoder_close(decoder);
+	world_release(&world);
+}
+
+/* A tokenizer whose tokens include the space before a word sees it between the words of a paragraph, as in a whole text. */
+static void words_have_the_space_before_them(void **state)
+{
+	static const char tokenizer[] =
+		"{\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": true}, "
+		"\"decoder\": "
+		"{\"type\": \"ByteLevel\"}, \"model\": {\"type\": \"BPE\", \"merges\": [\"a b\", \"\\u0120 ab\", \"\\u0120 (\"], "
+		"\"vocab\": {\"<pad>\": 0, \"<unk>\": 1, \"<s>\": 2, \"</s>\": 3, \"<mask>\": 4, \"a\": 5, \"b\": 6, "
+		"\"\\u0120\": 7, "
+		"\"(\": 8, \"ab\": 9, \"\\u0120ab\": 10, \"\\u0120(\": 11}}}";
+	static const char special[] = "{\"pad_token\": \"<pad>\", \"unk_token\": \"<unk>\", \"cls_token\": \"<s>\", "
+				      "\"sep_token\": \"</s>\", \"mask_token\": \"<mask>\"}";
+	static const int32_t ids[] = {9, 10, 11, 9}, begins[] = {0, 3, 6, 7};
+	struct squad_feature_settings settings = windows_of_16;
+	struct world world;
+	settings.find_targets = true;
+	assert_ok(file_write(test_path("tokenizer.json"), tokenizer, strlen(tokenizer)));
+	assert_ok(file_write(test_path("special_tokens_map.json"), special, strlen(special)));
+	assert_ok(vocab_read(&world.vocab, test_path("tokenizer.json")));
+	world_open(&world, ONE_QUESTION("ab ab (ab", "ab", "3"), settings);
+	assert_int_equal(world.f.token_starts[1], 4);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(world.f.token_ids[i], ids[i]);
+		assert_int_equal(world.f.token_begins[i], begins[i]);
+	}
+	int32_t first = world.f.windows[0].start_row; /* the second word, whose token is not that of the answer alone */
+	assert_int_equal(squad_row_token(&world.f, 0, first), 1);
+	assert_int_equal(world.f.windows[0].end_row, first);
 	world_release(&world);
 }
 
@@ -462,6 +500,7 @@ int main(void)
 		cmocka_unit_test(nothing_to_choose_from),
 		cmocka_unit_test(only_the_question_scores),
 		cmocka_unit_test(chinese_answers_stay_in_their_place),
+		cmocka_unit_test(words_have_the_space_before_them),
 		cmocka_unit_test(a_paragraph_without_white_space_is_soon_done),
 		cmocka_unit_test(places_are_those_of_the_text),
 		cmocka_unit_test(overlap_and_cut_questions),
