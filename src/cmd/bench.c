@@ -709,8 +709,7 @@ static enum status run_bench(struct options *options)
 	const struct bench_settings *settings = options->settings;
 	struct bench bench = {.settings = settings, .clock = clock_seconds};
 	struct pool *pool;
-	TRY(model_size_or_folder_config(settings->model, &bench.config));
-	TRY(model_config_resize(&bench.config, &settings->sizes));
+	TRY(model_shaped_config(settings->model, &settings->sizes, &bench.config));
 	if (bench.config.vocab_size == 0)
 		bench.config.vocab_size = (int32_t)settings->vocab_size;
 	if (settings->max_seq_length > model_positions(&bench.config))

@@ -19,6 +19,7 @@
 #include "data/pretraining/static_instances.h"
 #include "formats/onnx_reader.h"
 #include "formats/weights_file.h"
+#include "model/forms.h"
 #include "model/model.h"
 #include "text/vocab.h"
 #include "run/run_data.h"
@@ -159,7 +160,7 @@ static enum status verify_model(const char *path, struct finding *out)
 	TRY(model_folder_config(path, &config));
 	TRY(model_source_find(path, &source));
 	TRY(verify_weights(path, out));
-	TRY_GOTO(model_create(&model, &names_only, &config, &model_heads_pretraining), done);
+	TRY_GOTO(model_create(&model, &names_only, &config, model_heads_of_words(&config)), done);
 	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof *slab, "weights"), done);
 	TRY_GOTO(model_folder_load(path, model, MISSING_HEADS, slab, NULL), done);
 	if (text_ends_with(source.vocab, ".txt"))

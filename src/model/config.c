@@ -196,7 +196,7 @@ enum status model_config_take_form(struct model_config *config, const char *mode
 	config->hidden_size = before.hidden_size;
 	config->num_hidden_layers = before.num_hidden_layers;
 	config->num_attention_heads = before.num_attention_heads;
-	config->intermediate_size = before.intermediate_size;
+	config->intermediate_size = model_usual_intermediate(config);
 	config->vocab_size = before.vocab_size;
 	config->pad_token_id = pad_token_id;
 	config->max_position_embeddings = before.max_position_embeddings + model_first_position(config);
@@ -215,7 +215,7 @@ enum status model_config_resize(struct model_config *config, const struct model_
 {
 	if (sizes->hidden_size > 0) {
 		config->hidden_size = (int32_t)sizes->hidden_size;
-		config->intermediate_size = 4 * config->hidden_size;
+		config->intermediate_size = model_usual_intermediate(config);
 		if (config->hidden_size % HEAD_COLUMNS == 0)
 			config->num_attention_heads = config->hidden_size / HEAD_COLUMNS;
 	}

@@ -57,13 +57,20 @@ static double pairs_seen(const struct model_config *config, int32_t layer, const
 	return model_layer_is_global(config, layer) || work->squares < band ? work->squares : band;
 }
 
+double model_pairs_seen(const struct model_config *config, const struct model_work *work)
+{
+	double sum = 0;
+	for (int32_t l = 0; l < config->num_hidden_layers; l++)
+		sum += pairs_seen(config, l, work);
+	return sum / config->num_hidden_layers;
+}
+
 double model_flops_of(const struct model_config *config, const struct model_heads *heads, const struct model_work *work)
 {
 	double layers = config->num_hidden_layers, hidden = config->hidden_size;
-	double wide = config->intermediate_size + model_wide_size(config), attention = 0;
+	double wide = config->intermediate_size + model_wide_size(config);
 	double products = 6 * (4 * hidden * hidden + hidden * wide) * work->tokens;
-	for (int32_t l = 0; l < config->num_hidden_layers; l++)
-		attention += 12 * hidden * pairs_seen(config, l, work);
+	double attention = layers * 12 * hidden * model_pairs_seen(config, work);
 	double width = model_embedding_size(config), projection = width != hidden ? 6 * width * hidden * work->tokens : 0;
 	return layers * products + attention + projection + model_head_flops(config, heads, work);
 }

@@ -17,6 +17,8 @@ struct model_work model_work_of(const struct batch *batch);
 struct model_work model_work_of_full(double sequences, double length);
 
 double model_flops_of(const struct model_config *config, const struct model_heads *heads, const struct model_work *work);
+/* Pairs of tokens that see each other, on average over the layers. */
+double model_pairs_seen(const struct model_config *config, const struct model_work *work);
 /* The heads' part of model_flops_of(). */
 double model_head_flops(const struct model_config *config, const struct model_heads *heads, const struct model_work *work);
 

@@ -1,10 +1,12 @@
 /* The table of forms, a row for each "model_type", and what follows from a row for a given configuration. */
 #include "model/forms.h"
-#include "model/modernbert_config.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/memory.h"
+#include "model/modernbert_config.h"
 
 #define COUNT(array) ((int32_t)(sizeof array / sizeof((array)[0])))
 
@@ -239,6 +241,13 @@ bool model_head_transforms(const struct model_config *config, const struct head 
 int32_t model_wide_size(const struct model_config *config)
 {
 	return config->intermediate_size * (model_form_of(config)->gated ? 2 : 1);
+}
+
+int32_t model_usual_intermediate(const struct model_config *config)
+{
+	enum { MULTIPLE = 64 };
+	int32_t size = 4 * config->hidden_size;
+	return model_form_of(config)->gated ? (int32_t)round_up((int64_t)size * 2 / 3, MULTIPLE) : size;
 }
 
 bool model_layer_is_global(const struct model_config *config, int32_t layer)

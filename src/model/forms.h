@@ -84,6 +84,9 @@ const struct head_form *model_head_form(const struct model_config *config, const
 bool model_head_transforms(const struct model_config *config, const struct head *head);
 /* Outputs of the first linear layer of the feed-forward part: twice as many as inputs of the second if it is gated. */
 int32_t model_wide_size(const struct model_config *config);
+/* The usual number of inputs of the second, for new models: four times the hidden size, or as many as cost the same if it is
+ * gated. */
+int32_t model_usual_intermediate(const struct model_config *config);
 /* Whether a layer's attention sees everything, whatever the window. */
 bool model_layer_is_global(const struct model_config *config, int32_t layer);
 /* The heads of a model that predicts words: with next sentences if the form has them. */

@@ -60,12 +60,13 @@ const char *model_size_name(int index); /* from 0; NULL: there are no more */
  * compute are ERR_USAGE; both name the field. */
 MUST_USE enum status model_config_from_json(struct model_config *out, const struct json *object, const char *name);
 
-/* Makes it a configuration of another form (model/forms.h) for a vocabulary with this padding: sizes stay, and so does the
- * number of tokens that a sequence may have. Forms without a masked-word head are ERR_USAGE. */
+/* Makes it a configuration of another form (model/forms.h) for a vocabulary with this padding: sizes stay, except that
+ * of a gated feed-forward part, and so does the number of tokens that a sequence may have. Forms without a masked-word head are ERR_USAGE. */
 MUST_USE enum status model_config_take_form(struct model_config *config, const char *model_type, int32_t pad_token_id);
 
 /* Sizes that replace those of a configuration; 0: unchanged. */
 struct model_sizes {
+	const char *form; /* model_type of a new model of a named size; NULL: BERT */
 	int64_t num_hidden_layers, hidden_size, num_attention_heads, intermediate_size, max_position_embeddings;
 };
 /* Applies them. A new hidden_size brings one head per 64 columns (if it is a multiple of 64) and a feed-forward part four

@@ -5,6 +5,8 @@
 
 /* clang-format off */
 const struct option model_size_rows[] = {
+	{ROW(form, ROLE_RESULT, "TYPE"), .fallback_text = "bert, or the model's",
+	 .help = "form of a new model of a named size: the model_type of its config.json, such as bert, roberta, or modernbert"},
 	{ROW(num_hidden_layers, ROLE_RESULT, "N"), .range = "1..1024", .alias = "num_layers n_layers",
 	 .fallback_text = "the model's",
 	 .help = "number of layers, instead of the model's"},

@@ -1,4 +1,5 @@
-/* Sets position embeddings and the query and key weights of some heads, so that they look at a neighbor. */
+/* Sets embeddings and the query and key weights of some heads, so that they look at a neighbor: with learned positions, by what
+ * the embeddings say of the position; with rotary ones, by turning a number that all embeddings have in common. */
 #include "model/neighbor_attention.h"
 
 #include <math.h>
@@ -14,6 +15,12 @@
 #define PEAK_SCORE 8.0
 #define POSITION_SHARE (2 / 3.0)
 #define FREQUENCY_POWER 1.5
+/* With rotary positions: column 0 of all word embeddings, as a multiple of the others' deviation and of the root of the hidden
+ * size. All other columns together keep four fifths of the variance, and logits do not change, as the output layer is tied. */
+#define CONSTANT_SHARE 0.5
+#define DRAWN_VARIANCE 0.774 /* of the others: a normal distribution cut off at two deviations */
+/* The score is higher, since no pair turns by more than a radian per position: its neighbors get nearly as much. */
+#define ROTARY_PEAK_SCORE 15.0
 
 /* Radians per position of a sine-cosine pair. The pairs cover all frequencies up to pi, so the product of two positions is
  * large only if they are the same. They are not evenly spaced, since with equal steps, distant positions would become similar
@@ -71,15 +78,57 @@ static void set_layer(const struct model_config *config, int32_t layer, float *q
 		}
 }
 
+/* The key is the constant in all pairs, the query the same turned by the head's offset: their score is largest at the offset.
+ * Pairs weigh as much as they turn, which lets the score fall off without rising again. */
+static void set_rotary_layer(const struct model_config *config, int32_t layer, float *query, float *key)
+{
+	bool is_global = model_layer_is_global(config, layer);
+	int64_t hidden = config->hidden_size, heads = config->num_attention_heads, width = hidden / heads;
+	double constant = CONSTANT_SHARE * sqrt((double)hidden) / sqrt(DRAWN_VARIANCE + CONSTANT_SHARE * CONSTANT_SHARE), sum = 0;
+	float frequencies[ROTARY_LIMIT / 2];
+	rotary_frequencies(is_global ? config->attention.global_base : config->attention.local_base, (int32_t)width, frequencies);
+	for (int64_t pair = 0; pair < width / 2; pair++)
+		sum += (double)frequencies[pair];
+	for (int64_t head = 0; head < heads / 2; head++)
+		for (int64_t pair = 0; pair < width / 2; pair++) {
+			double turn = (double)frequencies[pair] * neighbor_offset(layer, (int32_t)head, (int32_t)heads);
+			double square = ROTARY_PEAK_SCORE * sqrt((double)width) * (double)frequencies[pair] / sum;
+			double scale = sqrt(square) / constant;
+			int64_t first = (head * width + pair) * hidden, second = first + width / 2 * hidden;
+			query[first] += (float)(scale * cos(turn));
+			query[second] += (float)(scale * sin(turn));
+			key[first] += (float)scale;
+		}
+}
+
+static void set_rotary(const struct model *model, float *slab)
+{
+	const struct model_config *config = &model->config;
+	float *words = parameter_values(model, slab, "bert.embeddings.word_embeddings.weight");
+	int64_t hidden = config->hidden_size;
+	char name[128];
+	for (int64_t i = 0; i < config->vocab_size; i++)
+		words[i * hidden] = (float)(CONSTANT_SHARE * sqrt((double)hidden) * config->initializer_range);
+	for (int32_t layer = 0; layer < config->num_hidden_layers; layer++) {
+		snprintf(name, sizeof name, "bert.encoder.layer.%d.attention.self.qkv.weight", layer);
+		float *query = parameter_values(model, slab, name);
+		set_rotary_layer(config, layer, query, query + hidden * hidden);
+	}
+}
+
 bool neighbor_attention_fits(const struct model_config *config)
 {
-	return model_form_of(config)->positions == POSITIONS_LEARNED && model_embedding_size(config) == config->hidden_size;
+	return model_embedding_size(config) == config->hidden_size;
 }
 
 void neighbor_attention_set(const struct model *model, float *slab)
 {
 	const struct model_config *config = &model->config;
 	char query[128], key[128];
+	if (model_form_of(config)->positions == POSITIONS_ROTARY) {
+		set_rotary(model, slab);
+		return;
+	}
 	set_positions(config, parameter_values(model, slab, "bert.embeddings.position_embeddings.weight"));
 	for (int32_t layer = 0; layer < config->num_hidden_layers; layer++) {
 		snprintf(query, sizeof query, "bert.encoder.layer.%d.attention.self.query.weight", layer);

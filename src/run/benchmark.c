@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "data/pretraining/instances.h"
+#include "model/forms.h"
 #include "train/pretraining.h"
 #include "train/step.h"
 
@@ -57,7 +58,7 @@ enum status benchmark_open(struct benchmark *out, struct backend *be, const stru
 					    .bias_correction = true};
 	enum status status;
 	*out = (struct benchmark){.backend = be, .training = training};
-	TRY_GOTO(model_create(&out->model, be, config, &model_heads_pretraining), fail);
+	TRY_GOTO(model_create(&out->model, be, config, model_heads_of_words(config)), fail);
 	TRY_GOTO(model_allocate(out->model, training), fail);
 	TRY_GOTO(be->functions->replica_create(be, &out->replica, &limits), fail);
 	TRY_GOTO(activations_create(&out->activations, out->model, capacity, longest, training), fail);

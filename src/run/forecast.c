@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "model/forms.h"
 #include "run/timeline.h"
 
 const char *const forecast_part_names[5] = {"encoder products", "attention", "between products", "heads and loss", "embeddings"};
@@ -60,18 +61,24 @@ static double layer_seconds(const struct forecast_setup *setup, const struct mod
 {
 	const struct model_config *config = &setup->model->config;
 	const struct device_rates *rates = &setup->rates;
-	double hidden = config->hidden_size, wide = config->intermediate_size, tokens = work->tokens, e = rates->element_bytes;
+	double hidden = config->hidden_size, inner = config->intermediate_size, wide = model_wide_size(config);
+	double tokens = work->tokens, e = rates->element_bytes, pairs = model_pairs_seen(config, work);
 	double products = product_seconds(rates, tokens, 3 * hidden, hidden, backward) +
 			  product_seconds(rates, tokens, hidden, hidden, backward) +
 			  product_seconds(rates, tokens, wide, hidden, backward) +
-			  product_seconds(rates, tokens, hidden, wide, backward);
+			  product_seconds(rates, tokens, hidden, inner, backward);
 	/* Scores and weighted sums, twice as much backward; reading q, k, v and writing y (4 H), 8 H with their gradients. */
 	double attention =
-		(backward ? 8 : 4) * hidden * work->squares / (backward ? rates->attention_backward : rates->attention_forward) +
+		(backward ? 8 : 4) * hidden * pairs / (backward ? rates->attention_backward : rates->attention_forward) +
 		(backward ? 8 : 4) * hidden * tokens * e / rates->attention_memory;
 	/* Forward: two norms with bias, dropout and residual. Backward: two norms, and the gradients of the biases of q, k, v. */
 	double elements = backward ? 11 * hidden * tokens * e / rates->elements_backward
 				   : 6 * hidden * tokens * e / rates->elements_forward;
+	if (model_form_of(config)->gated) /* both halves and their product, backward with their gradients */
+		elements +=
+			(backward ? 5 : 3) * inner * tokens * e / (backward ? rates->elements_backward : rates->elements_forward);
+	if (model_form_of(config)->positions == POSITIONS_ROTARY) /* of queries and keys */
+		elements += 4 * hidden * tokens * e / (backward ? rates->elements_backward : rates->elements_forward);
 	elements += (backward ? BACKWARD_OPERATIONS : FORWARD_OPERATIONS) * rates->gap;
 	double times = 1 + rates->overhead;
 	parts[PART_PRODUCTS] += products * times;

@@ -20,8 +20,6 @@ const struct option initial_rows[] = {
 	{ROW(model, ROLE_RESULT, "WHAT"), .alias = "bert_config_file config_file model_name_or_path",
 	 .fallback_text = "from the amount of text",
 	 .help = MODEL_SIZES(", ") ", a config.json, or a model folder to start from"},
-	{ROW(form, ROLE_RESULT, "TYPE"), .fallback_text = "bert, or the model's",
-	 .help = "form of a new model of a named size: the model_type of its config.json, such as bert or roberta"},
 	{ROW(init_checkpoint, ROLE_START, "PATH"),
 	 .help = "initial weights: a Hugging Face folder, .safetensors, PyTorch .bin or .pt, or a TensorFlow BERT checkpoint; "
 	 "its configuration, vocabulary and casing are used"},
@@ -240,7 +238,7 @@ enum status initial_weights_load(const struct initial_weights *initial, const st
 	float *slab = NULL;
 	enum status status;
 	if (neighbors && !neighbor_attention_fits(&model->config))
-		return error_set(ERR_USAGE, "--init_attention neighbors needs learned positions as wide as the hidden states");
+		return error_set(ERR_USAGE, "--init_attention neighbors needs embeddings as wide as the hidden states");
 	if (!initial->path) {
 		offer_faster_activation(model);
 		return neighbors ? begin_with_neighbors(model, replica) : OK;

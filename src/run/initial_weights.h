@@ -16,7 +16,6 @@ enum init_attention { INIT_ATTENTION_RANDOM, INIT_ATTENTION_NEIGHBORS };
 struct initial_options {
 	const char *vocab_file; /* of the run; NULL: that of the weights, or a learned one */
 	const char *model;      /* a size, a configuration or weights; NULL: from the initial weights, or the amount of text */
-	const char *form;       /* "model_type" of a new model of a named size; NULL: BERT */
 	const char *init_checkpoint;         /* NULL: --model, if it names weights */
 	const char *init_vocab;              /* of the weights; NULL: the one beside them */
 	bool remap_vocab;                    /* the run's vocabulary differs from theirs */

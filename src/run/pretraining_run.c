@@ -112,7 +112,7 @@ static enum status take_form(const struct pretraining_run *pretraining, struct m
 {
 	const struct initial_options *given = &given_in(pretraining)->initial;
 	const struct run *run = pretraining->run;
-	const char *form = given->form, *own = model_form_of(config)->model_type;
+	const char *form = given_in(pretraining)->sizes.form, *own = model_form_of(config)->model_type;
 	if (!form || run->start.resumed || strcmp(form, own) == 0)
 		return OK;
 	struct model_config named;

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "formats/safetensors.h"
+#include "model/forms.h"
 #include "weights/checkpoint_folder.h"
 #include "weights/manifest.h"
 #include "weights/model_folder.h"
@@ -237,6 +238,18 @@ enum status model_folder_config(const char *model, struct model_config *out)
 enum status model_size_or_folder_config(const char *model, struct model_config *out)
 {
 	return is_one_of(model, MODEL_SIZES("|")) ? model_config_named(out, model) : model_folder_config(model, out);
+}
+
+enum status model_shaped_config(const char *model, const struct model_sizes *sizes, struct model_config *out)
+{
+	TRY(model_size_or_folder_config(model, out));
+	const char *own = model_form_of(out)->model_type;
+	bool differs = sizes->form && strcmp(sizes->form, own) != 0;
+	if (differs && !is_one_of(model, MODEL_SIZES("|")))
+		return error_set(ERR_USAGE, "--form %s: '%s' is a model of the form \"%s\"", sizes->form, model, own);
+	if (differs)
+		TRY(model_config_take_form(out, sizes->form, 0));
+	return model_config_resize(out, sizes);
 }
 
 enum status model_folder_task(const char *model, struct task_config *out)

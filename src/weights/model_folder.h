@@ -22,6 +22,8 @@ MUST_USE enum status model_folder_config(const char *model, struct model_config 
 /* The same, but `model` may also be the name of a size ("base"), which takes precedence over a folder of that name and has a
  * vocab_size of 0. */
 MUST_USE enum status model_size_or_folder_config(const char *model, struct model_config *out);
+/* The same, in another form and with other sizes as the options say: for models that are not trained. */
+MUST_USE enum status model_shaped_config(const char *model, const struct model_sizes *sizes, struct model_config *out);
 /* Reads from the same file what task the model was trained for. The caller releases *out. */
 MUST_USE enum status model_folder_task(const char *model, struct task_config *out);
 

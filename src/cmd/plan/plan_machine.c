@@ -211,14 +211,13 @@ static enum status check_lengths(const struct plan *plan)
 enum status plan_open_machine(struct plan *plan)
 {
 	const struct plan_settings *settings = plan->settings;
-	TRY(model_size_or_folder_config(settings->model, &plan->config));
-	TRY(model_config_resize(&plan->config, &settings->sizes));
+	TRY(model_shaped_config(settings->model, &settings->sizes, &plan->config));
 	if (plan->config.vocab_size == 0)
 		plan->config.vocab_size = (int32_t)settings->vocab_size;
 	TRY(check_lengths(plan));
 	TRY(choose_hosts(plan));
 	TRY(plan->on_gpus ? open_gpus(plan) : open_cpus(plan));
-	TRY(model_create(&plan->model, plan->backend, &plan->config, &model_heads_pretraining));
+	TRY(model_create(&plan->model, plan->backend, &plan->config, model_heads_of_words(&plan->config)));
 	if (!plan->on_gpus)
 		TRY(measure_cpus(plan));
 	if (settings->device_memory > 0)

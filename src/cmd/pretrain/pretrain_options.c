@@ -13,9 +13,10 @@ const struct option pretrain_options[] = {
 	{.group = vocabulary_rows, .field = FIELD(text)},
 
 	{.help = "Model"},
-	{.group = initial_rows, .only = "model form", .field = FIELD(initial)},
-	{.group = model_size_rows, .field = FIELD(sizes), .rare = true},
-	{.group = initial_rows, .except = "vocab_file model form", .field = FIELD(initial)},
+	{.group = initial_rows, .only = "model", .field = FIELD(initial)},
+	{.group = model_size_rows, .only = "form", .field = FIELD(sizes)},
+	{.group = model_size_rows, .except = "form", .field = FIELD(sizes), .rare = true},
+	{.group = initial_rows, .except = "vocab_file model", .field = FIELD(initial)},
 	{.group = training_rows, .only = "hidden_dropout_prob attention_probs_dropout_prob", .field = FIELD(training)},
 
 	{.help = "Run"},
