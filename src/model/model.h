@@ -60,8 +60,9 @@ const char *model_size_name(int index); /* from 0; NULL: there are no more */
  * compute are ERR_USAGE; both name the field. */
 MUST_USE enum status model_config_from_json(struct model_config *out, const struct json *object, const char *name);
 
-/* Makes it a configuration of another form (model/forms.h) for a vocabulary with this padding: sizes stay, except that
- * of a gated feed-forward part, and so does the number of tokens that a sequence may have. Forms without a masked-word head are ERR_USAGE. */
+/* Makes it a configuration of another form (model/forms.h) for a vocabulary with this padding: sizes stay, except that of a
+ * gated feed-forward part, and so does the number of tokens that a sequence may have. Forms without a masked-word head are
+ * ERR_USAGE. */
 MUST_USE enum status model_config_take_form(struct model_config *config, const char *model_type, int32_t pad_token_id);
 
 /* Sizes that replace those of a configuration; 0: unchanged. */

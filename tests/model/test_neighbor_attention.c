@@ -136,8 +136,8 @@ static void heads_look_at_their_neighbors(void **state)
 		const char *form;
 		int32_t hidden, heads, length;
 		double least;
-	} cases[] = {{"bert", 128, 2, 128, 0.85},       {"bert", 256, 4, 128, 0.85},       {"bert", 256, 4, 512, 0.65},
-		     {"bert", 128, 4, 128, 0.7},        {"modernbert", 128, 2, 128, 0.75}, {"modernbert", 256, 4, 512, 0.7},
+	} cases[] = {{"bert", 128, 2, 128, 0.85},      {"bert", 256, 4, 128, 0.85},       {"bert", 256, 4, 512, 0.65},
+		     {"bert", 128, 4, 128, 0.7},       {"modernbert", 128, 2, 128, 0.75}, {"modernbert", 256, 4, 512, 0.7},
 		     {"modernbert", 768, 12, 512, 0.7}};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct model *model = new_model(cases[i].form, cases[i].hidden, cases[i].heads, 512);
