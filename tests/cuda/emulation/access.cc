@@ -21,8 +21,11 @@ extern "C" __attribute__((weak)) unsigned char __start_emulated_constant[], __st
 namespace
 {
 
-/* The block of device memory that was accessed last: most accesses go to the same block as the one before. */
-const unsigned char *last_block, *last_block_end;
+/* Blocks of device memory that were accessed lately: most accesses go to one of them. */
+struct device_block {
+	const unsigned char *first, *end;
+} lately[4];
+unsigned next_lately;
 const unsigned char *parameters, *parameters_end, *shared, *shared_end, *stack, *stack_end;
 int thread = -1;
 unsigned block_number, launch_number, block_epoch;
@@ -100,11 +103,13 @@ void stamp_places(place *p, size_t bytes, bool write, const unsigned char *at)
 
 bool in_device_memory(const unsigned char *at, size_t bytes)
 {
-	if (at >= last_block && at + bytes <= last_block_end)
-		return true;
+	for (const device_block &block : lately)
+		if (at >= block.first && at + bytes <= block.end)
+			return true;
 	if (!emulation_is_device(at, bytes))
 		return false;
-	emulation_block(at, &last_block, &last_block_end);
+	device_block *block = &lately[next_lately++ % 4];
+	emulation_block(at, &block->first, &block->end);
 	return true;
 }
 
@@ -112,7 +117,7 @@ bool in_device_memory(const unsigned char *at, size_t bytes)
 
 void access_forget(const void *memory, size_t bytes)
 {
-	last_block = last_block_end = nullptr;
+	memset(lately, 0, sizeof(lately));
 	if (device_shadow.places == nullptr)
 		return;
 	uintptr_t first = (uintptr_t)shadow_of(&device_shadow, static_cast<const unsigned char *>(memory), 0);

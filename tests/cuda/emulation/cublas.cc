@@ -191,20 +191,20 @@ constexpr int BLOCK = 16, PLACES = 23;
  * the last place that is kept. */
 float add_block(float c, const float *a, const float *b)
 {
-	float products[BLOCK], most = __builtin_fabsf(c);
-#pragma omp simd reduction(max : most)
-	for (int k = 0; k < BLOCK; k++) {
-		products[k] = a[k] * b[k];
-		most = most > __builtin_fabsf(products[k]) ? most : __builtin_fabsf(products[k]);
-	}
-	uint32_t bits;
-	memcpy(&bits, &most, sizeof(bits));
-	int top = (int)(bits >> 23);
-	bool finite = true;
-#pragma omp simd reduction(& : finite)
+	/* Ordered as numbers without sign are, infinity and NaN last. */
+	float products[BLOCK];
+	uint32_t bits[BLOCK], most;
+	memcpy(&most, &c, sizeof(most));
+	most &= INT32_MAX;
+#pragma omp simd
 	for (int k = 0; k < BLOCK; k++)
-		finite &= products[k] - products[k] == 0;
-	if (!finite || top < PLACES + 8 || top > 240) /* not finite, or at the ends of fp32's range */
+		products[k] = a[k] * b[k];
+	memcpy(bits, products, sizeof(bits));
+#pragma omp simd reduction(max : most)
+	for (int k = 0; k < BLOCK; k++)
+		most = most > (bits[k] & INT32_MAX) ? most : bits[k] & INT32_MAX;
+	int top = (int)(most >> 23);
+	if (top < PLACES + 8 || top > 240) /* not finite, or at the ends of fp32's range */
 		return tensor_core_sum(c, products, BLOCK, PLACES);
 	uint32_t up = (uint32_t)(127 + 127 + PLACES - top) << 23;
 	float scale;
