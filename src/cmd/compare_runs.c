@@ -29,12 +29,13 @@ struct run {
 /* Finds the vocabulary beside the run's data, or that of its finished model. */
 static enum status find_vocab(struct run *run)
 {
-	static const char *const places[] = {"data/vocab.txt", "final/vocab.txt"};
-	char path[PATH_BYTES];
+	static const char *const places[] = {"data", "final"};
+	char folder[PATH_BYTES], path[PATH_BYTES];
 	struct vocab vocab;
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-		TRY(path_join(path, run->path, places[i]));
-		if (!file_exists(path))
+		TRY(path_join(folder, run->path, places[i]));
+		TRY(vocab_file_find(folder, path));
+		if (!path[0])
 			continue;
 		TRY(vocab_file_read(&vocab, path));
 		run->vocab_hash = vocab.hash;

@@ -525,6 +525,8 @@ static enum status verify_origin(const char *run, const char *path, const struct
 		TRY(same_file(path, other, "config.json", &same));
 	if (found && same)
 		TRY(same_file(path, other, "vocab.txt", &same));
+	if (found && same)
+		TRY(same_file(path, other, "tokenizer.json", &same));
 	return same ? OK : foreign_final(path);
 }
 

@@ -65,8 +65,6 @@ static enum status copy_path(char out[PATH_BYTES], const char *path)
 
 static enum status find_vocabulary(const char *path, char out[PATH_BYTES], bool *out_lowercase)
 {
-	static const char *const names[] = {"vocab.txt", "tokenizer.json", "vocab.json", "sentencepiece.bpe.model",
-					    "spiece.model"};
 	struct sentence_folder sentences;
 	struct model_source source;
 	*out_lowercase = false;
@@ -82,11 +80,9 @@ static enum status find_vocabulary(const char *path, char out[PATH_BYTES], bool 
 	*out_lowercase = status == OK && sentences.lowercase;
 	sentence_folder_release(&sentences);
 	TRY(status);
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		TRY(path_join(out, folder, names[i]));
-		if (file_exists(out))
-			return OK;
-	}
+	TRY(vocab_file_find(folder, out));
+	if (out[0])
+		return OK;
 	/* A run folder. */
 	TRY(model_source_find(folder, &source));
 	if (!source.vocab[0])

@@ -80,9 +80,9 @@ static const struct form_name electra_names[] = {
 };
 
 /* The head for texts has a linear layer of its own; that for multiple choice reads the pooler. */
-#define ROBERTA(type, class_names)                                                                                               \
+#define ROBERTA(type, class_names, has_bytes)                                                                                    \
 	{                                                                                                                        \
-		.model_type = type, .classes = class_names, .names = roberta_names, .has_types = true,                           \
+		.model_type = type, .classes = class_names, .byte_pairs = has_bytes, .names = roberta_names, .has_types = true,  \
 		.positions_after_pad = true, .has_pooler = true, .has_words = true, .words_activation = ACTIVATION_GELU_ERF,     \
 		.first_row = {.drops = true,                                                                                     \
 			      .activation = ACTIVATION_TANH,                                                                     \
@@ -154,9 +154,9 @@ static const struct model_form forms[] = {
 		.keys = &bert_keys,
 		.defaults = &bert_defaults,
 	},
-	ROBERTA("roberta", "Roberta"),
-	ROBERTA("xlm-roberta", "XLMRoberta"),
-	ROBERTA("camembert", "Camembert"),
+	ROBERTA("roberta", "Roberta", true),
+	ROBERTA("xlm-roberta", "XLMRoberta", false),
+	ROBERTA("camembert", "Camembert", false),
 	{
 		.model_type = "electra", /* the discriminator; a masked-word head is that of the generator */
 		.classes = "Electra",
@@ -174,6 +174,7 @@ static const struct model_form forms[] = {
 	},
 	{
 		.model_type = "modernbert",
+		.byte_pairs = true,
 		.classes = "ModernBert",
 		.names = modernbert_names,
 		.fused = true,

@@ -63,6 +63,7 @@ struct model_form {
 	enum activation words_activation;         /* of the masked-word head; ACTIVATION_NONE: hidden_act */
 	struct head_form first_row, choice, rows; /* of a head for texts, for multiple choice, for each token */
 	const char *span_layer;                   /* the layer of a head for answers in a text; NULL: "qa_outputs" */
+	bool byte_pairs;                          /* published models have a byte-level BPE */
 	bool is_googles;                          /* Google's code, and thus TensorFlow's checkpoints, have this form */
 	/* config.json. */
 	const struct config_keys *keys;

@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "run/run_static.h"
 #include "train/ranks.h"
+#include "weights/tokenizer_file.h"
 
 /* ---- Vocabulary and text ---- */
 
@@ -171,10 +172,10 @@ static int32_t longest_evaluated(const struct run_data *data)
  * Another run's is taken even if the data folder has one by now, so that every rank and every start names the same. */
 static enum status resumed_vocab(const struct run *run, char beside[PATH_BYTES], const char **out)
 {
-	TRY(path_join(beside, run->folder.data, "vocab.txt"));
-	if (run->start.own && file_exists(beside))
+	TRY(vocab_file_find(run->folder.data, beside));
+	if (run->start.own && beside[0])
 		return OK;
-	TRY(path_join(beside, run->start.checkpoint, "vocab.txt"));
+	TRY(vocab_file_find(run->start.checkpoint, beside));
 	*out = beside;
 	return OK;
 }

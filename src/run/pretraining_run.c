@@ -10,6 +10,7 @@
 #include "model/forms.h"
 #include "run/budget.h"
 #include "train/pretraining_report.h"
+#include "text/vocab_learn.h"
 #include "train/ranks.h"
 
 static const struct pretraining_options *given_in(const struct pretraining_run *pretraining)
@@ -157,16 +158,20 @@ static enum status settle_next_sentence(struct pretraining_run *pretraining)
 
 /* Reports a mistyped name, and sequences too long for the model, before the text is prepared. Models chosen later are of a named
  * size. */
-static enum status check_model(const struct pretraining_run *pretraining)
+static enum status check_model(struct pretraining_run *pretraining)
 {
 	const struct initial_options *given = &given_in(pretraining)->initial;
-	const struct run *run = pretraining->run;
+	struct run *run = pretraining->run;
 	struct model_config config;
 	if (!given->model && pretraining->initial.path)
 		TRY(model_folder_config(pretraining->initial.path, &config));
 	else
 		TRY(model_size_or_folder_config(given->model ? given->model : "base", &config));
 	TRY(take_form(pretraining, &config));
+	bool learns = !given->vocab_file && !pretraining->initial.path && !run->start.resumed;
+	if (learns && model_form_of(&config)->byte_pairs &&
+	    options_is_open(&run->options, &given_in(pretraining)->text.vocab_type))
+		TRY(options_set(&run->options, "vocab_type", "bpe", ORIGIN_CHOSEN));
 	if (!run->start.resumed)
 		TRY(resize_model(pretraining, &config));
 	TRY(check_shape(pretraining, &config));

@@ -45,6 +45,9 @@ const struct option text_rows[] = {
 const struct option vocabulary_rows[] = {
 	{ROW(vocab_size, ROLE_START, "N"), .range = "0..1000000", .fallback_text = "from the amount of text",
 	 .help = "size of the vocabulary to learn"},
+	{ROW(vocab_type, ROLE_START, "TYPE"), .range = "|wordpiece|bpe",
+	 .fallback_text = "bpe for a new roberta or modernbert, else wordpiece",
+	 .help = "vocabulary to learn: wordpiece, or bpe (byte-level byte-pair encoding, always cased)"},
 	{ROW(min_frequency, ROLE_START, "N"), .range = "1..", .fallback = "2", .rare = true,
 	 .help = "do not learn merges seen fewer times than this"},
 	{ROW(cased, ROLE_RESULT, NULL), .fallback = "false",
@@ -53,7 +56,6 @@ const struct option vocabulary_rows[] = {
 };
 /* clang-format on */
 
-#define VOCAB_NAME "vocab.txt"
 /* Holds the fingerprint of the text from which the vocabulary was learned, as that text is read a second time to be tokenized. */
 #define VOCAB_SOURCE_NAME ".vocab_source"
 #define MAX_LENGTH_UNKNOWN 512
@@ -138,7 +140,7 @@ static enum status vocab_learn(const struct run_data_settings *settings, struct 
 	*tokenizer = tokenizer_defaults(settings->text->cased);
 	tokenizer->special_tokens = false;
 	TRY_GOTO(corpus_open_list(&corpus, &settings->text->corpus, &settings->input), done);
-	TRY_GOTO(vocab_learner_create(&learner, VOCAB_WORDPIECE, tokenizer, &spill), done);
+	TRY_GOTO(vocab_learner_create(&learner, settings->text->vocab_type, tokenizer, &spill), done);
 	TRY_GOTO(vocab_learner_count(learner, corpus, settings->pool), done);
 	int32_t size = settings->text->vocab_size > 0 ? (int32_t)settings->text->vocab_size : vocab_default_size(learner);
 	TRY_GOTO(vocab_learner_finish(
@@ -254,8 +256,8 @@ static enum status choose_splitting(const struct run_data_settings *settings, co
 static enum status vocab_find_or_learn(const struct run_data_settings *settings, struct run_data *out, bool *out_learned)
 {
 	char path[PATH_BYTES];
-	TRY(path_join(path, settings->folder, VOCAB_NAME));
-	if (!settings->vocab_file && !file_exists(path)) {
+	TRY(vocab_file_find(settings->folder, path));
+	if (!settings->vocab_file && !path[0]) {
 		*out_learned = settings->text->corpus.count > 0;
 		if (*out_learned)
 			return vocab_learn(settings, &out->tokenizer, &out->vocab);
@@ -269,7 +271,7 @@ static enum status vocab_find_or_learn(const struct run_data_settings *settings,
 	const char *from = settings->vocab_file ? settings->vocab_file : path;
 	TRY(vocab_file_read(&out->vocab, from));
 	TRY(choose_splitting(settings, &out->vocab, from, &out->tokenizer));
-	if (settings->vocab_file && file_exists(path)) {
+	if (settings->vocab_file && path[0]) {
 		struct vocab old;
 		TRY(vocab_file_read(&old, path));
 		bool same = old.hash == out->vocab.hash;
@@ -542,6 +544,8 @@ static void mark_text(const struct run_data_settings *settings, struct buffer *o
 		      settings->input.input.text_key ? settings->input.input.text_key : "-",
 		      settings->input.input.on_bad_record == SKIP_BAD_RECORD, settings->text->held_out_fraction,
 		      has_evaluation(settings));
+	if (settings->text->vocab_type == VOCAB_BPE)
+		buffer_text(out, "byte-level BPE\n");
 	if (settings->text->drop_copied_documents)
 		buffer_text(out, "without copied documents\n");
 	/* Static instances do not record their vocabulary, so one that was left here by other text must not be used for them. */

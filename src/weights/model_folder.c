@@ -26,8 +26,6 @@
 /* ---- Finding a model ---- */
 
 static const char *const config_names[] = {CONFIG_FILE, GOOGLE_CONFIG_FILE, NULL};
-static const char *const vocab_names[] = {"vocab.txt", "tokenizer.json", "vocab.json", "sentencepiece.bpe.model", "spiece.model",
-					  NULL};
 
 /* The path of the first of these files that exists in the folder, or "". */
 static enum status find_beside(const char *folder, const char *const *names, char out[PATH_BYTES])
@@ -89,14 +87,14 @@ enum status model_source_find(const char *path, struct model_source *out)
 	TRY(status);
 	parent_of(out->weights, folder);
 	TRY(find_beside(folder, config_names, out->config));
-	return find_beside(folder, vocab_names, out->vocab);
+	return vocab_file_find(folder, out->vocab);
 }
 
 enum status model_folder_vocab(const char *folder, char out[PATH_BYTES])
 {
 	char place[PATH_BYTES];
 	TRY(enter_run(folder, place));
-	TRY(find_beside(place, vocab_names, out));
+	TRY(vocab_file_find(place, out));
 	return out[0] ? OK : error_set(ERR_USAGE, "'%s': there is no vocab.txt or tokenizer.json in the folder", folder);
 }
 
@@ -412,8 +410,9 @@ done:
 enum status model_folder_save_description(const char *folder, const struct model_folder_content *content,
 					  struct folder_files *files)
 {
-	static const char *const tokenizer_files[] = {"vocab.txt", "tokenizer.json", TOKENIZER_CONFIG_FILE,
-						      "special_tokens_map.json", "sentencepiece.bpe.model"};
+	static const char *const tokenizer_files[] = {
+		"vocab.txt",  "tokenizer.json", TOKENIZER_CONFIG_FILE,    "special_tokens_map.json",
+		"vocab.json", "merges.txt",     "sentencepiece.bpe.model"};
 	TRY(save_config(folder, content, files));
 	if (content->task && content->task->record)
 		TRY(save_text(folder, TASK_RECORD_FILE, content->task->record, strlen(content->task->record), files));

@@ -9,6 +9,19 @@
 #include "text/vocab_json.h"
 #include "weights/manifest.h"
 
+enum status vocab_file_find(const char *folder, char out[PATH_BYTES])
+{
+	static const char *const names[] = {"vocab.txt", "tokenizer.json", "vocab.json", "sentencepiece.bpe.model",
+					    "spiece.model"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		TRY(path_join(out, folder, names[i]));
+		if (file_exists(out))
+			return OK;
+	}
+	out[0] = 0;
+	return OK;
+}
+
 /* The path of a file in the same folder. */
 static enum status path_beside(const char *path, const char *name, char out[PATH_BYTES])
 {

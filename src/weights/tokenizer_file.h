@@ -5,9 +5,12 @@
 
 #include <stdbool.h>
 #include "base/error.h"
+#include "base/file.h"
 #include "text/tokenizer.h"
 #include "text/vocab.h"
 
+/* The path of the vocabulary in a folder, the first of the files that tokenizers are read from; "": there is none. */
+MUST_USE enum status vocab_file_find(const char *folder, char out[PATH_BYTES]);
 /* vocab_read, after verifying the file; ERR_DATA if it is damaged. If a tokenizer.json beside a vocab.txt has the same entries
  * first, its added tokens are read, too; if it has others, or cannot be read, a warning says so. */
 MUST_USE enum status vocab_file_read(struct vocab *out, const char *path);

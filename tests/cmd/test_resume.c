@@ -64,6 +64,29 @@ static void test_other_threads_are_exact(void **state)
 	assert_same_course("threads", 0);
 }
 
+/* A run whose vocabulary is not a vocab.txt. */
+static void test_bpe_is_exact(void **state)
+{
+#define RUN_BPE(out, more)                                                                                                       \
+	"pretrain --corpus %s --model tiny --form roberta --out %s/" out " --vocab_size 290 --train_batch_size 8 "               \
+	"--max_seq_length 32 --num_train_steps 8 --learning_rate 1e-2 --save_checkpoints_steps 4 " more,                         \
+		corpus, test_folder
+	static const char *const names[] = {"tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json"};
+	struct buffer manifest = {0};
+	assert_program(0, "finished", RUN_BPE("pairs", "--precision fp32"));
+	assert_program(75, "", RUN_BPE("pairs2", "--precision fp32 --stop_at_step 3"));
+	assert_program(0, "resuming from", RUN_BPE("pairs2", "--precision fp32"));
+	assert_same_file(test_path("pairs/checkpoint-8/model.safetensors"), test_path("pairs2/checkpoint-8/model.safetensors"));
+	assert_ok(file_read(test_path("pairs/final/MANIFEST.json"), 1 << 16, &manifest));
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		char path[160];
+		snprintf(path, sizeof path, "pairs/final/%s", names[i]);
+		assert_true(file_exists(test_path(path)));
+		assert_non_null(strstr(buffer_string(&manifest), names[i]));
+	}
+	buffer_release(&manifest);
+}
+
 static void test_other_devices_go_on(void **state)
 {
 	assert_program(75, "", RUN("device", "--precision fp32 --stop_at_step 4"));
@@ -304,12 +327,19 @@ static void test_loss_scale_changes_nothing_else(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_other_threads_are_exact),         cmocka_unit_test(test_other_devices_go_on),
-		cmocka_unit_test(test_other_precisions_go_on),          cmocka_unit_test(test_fp8_is_exact),
-		cmocka_unit_test(test_from_an_older_checkpoint),        cmocka_unit_test(test_from_another_folder),
-		cmocka_unit_test(test_a_killed_run_leaves_no_lock),     cmocka_unit_test(test_leftovers_go),
-		cmocka_unit_test(test_lines_beyond_the_checkpoint_go),  cmocka_unit_test(test_mapped_file_cut_short),
-		cmocka_unit_test(test_signal_before_training),          cmocka_unit_test(test_time_limit),
+		cmocka_unit_test(test_other_threads_are_exact),
+		cmocka_unit_test(test_bpe_is_exact),
+		cmocka_unit_test(test_other_devices_go_on),
+		cmocka_unit_test(test_other_precisions_go_on),
+		cmocka_unit_test(test_fp8_is_exact),
+		cmocka_unit_test(test_from_an_older_checkpoint),
+		cmocka_unit_test(test_from_another_folder),
+		cmocka_unit_test(test_a_killed_run_leaves_no_lock),
+		cmocka_unit_test(test_leftovers_go),
+		cmocka_unit_test(test_lines_beyond_the_checkpoint_go),
+		cmocka_unit_test(test_mapped_file_cut_short),
+		cmocka_unit_test(test_signal_before_training),
+		cmocka_unit_test(test_time_limit),
 		cmocka_unit_test(test_loss_scale_changes_nothing_else),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);

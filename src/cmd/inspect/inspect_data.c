@@ -21,17 +21,17 @@
 /* Reads the vocabulary that --vocab_file names, or the one beside the data; *out_found says whether there is one. */
 static enum status find_vocab(const struct inspect_settings *settings, const char *path, struct vocab *out, bool *out_found)
 {
-	char beside[PATH_BYTES];
+	char folder[PATH_BYTES], beside[PATH_BYTES];
 	const char *slash = strrchr(path, '/');
 	*out = (struct vocab){0};
 	*out_found = settings->vocab_file != NULL;
 	if (settings->vocab_file != NULL)
 		return vocab_file_read(out, settings->vocab_file);
-	int size = slash != NULL ? (int)(slash - path + 1) : 0;
-	if (snprintf(beside, sizeof beside, "%.*svocab.txt", size, path) >= PATH_BYTES || !file_exists(beside))
+	if (snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".") >= PATH_BYTES)
 		return OK;
-	*out_found = true;
-	return vocab_file_read(out, beside);
+	TRY(vocab_file_find(folder, beside));
+	*out_found = beside[0] != 0;
+	return *out_found ? vocab_file_read(out, beside) : OK;
 }
 
 static const char *entry(const struct vocab *vocab, int32_t id)
