@@ -12,6 +12,8 @@
 #define TREND_POINTS 5         /* fewer points say nothing about a slope */
 #define LEVEL_LOSS 0.02
 #define LEVEL_SHARE 0.005
+#define RISEN_LOSS 0.1    /* of the task's scale: a held-out loss that much above its lowest has risen */
+#define FEW_UPDATES 1000  /* a labeled task that still improves after fewer was trained too briefly */
 #define CHANCE_SHARE 0.03 /* minimum by which a side's score exceeds guessing */
 /* With fewer held-out masked words or labeled examples, the report says that figures are rough: at these numbers, a share has a
  * standard error of 1.6 or 5 points. */
@@ -74,6 +76,13 @@ struct trend report_trend(const struct history *history, int column, int set)
 	return trend;
 }
 
+/* How a labeled task's score on the set to judge by has gone. */
+enum course { COURSE_OPEN, COURSE_OVERFITTED, COURSE_IMPROVING };
+struct point {
+	int64_t step;
+	double score;
+};
+
 /* What the verdict is based on. */
 struct standing {
 	const struct verdict_facts *facts;
@@ -85,6 +94,9 @@ struct standing {
 	double score;
 	bool is_level;
 	struct trend trend; /* of the deciding measure; positive: improving */
+	double least;       /* a change of the deciding measure that counts */
+	enum course course;
+	struct point best, before; /* of the evaluations: the best one; the last but one */
 };
 
 /* Whether the deciding measure is still changing, from the evaluations or, if there are none, from the training loss. */
@@ -102,9 +114,39 @@ static void measure_trend(struct standing *standing)
 	}
 	if (lower)
 		standing->trend.doubling = -standing->trend.doubling;
-	double least = lower ? LEVEL_LOSS * task->scale : column->unit == UNIT_POINTS ? 100 * LEVEL_SHARE : LEVEL_SHARE;
+	standing->least = lower ? LEVEL_LOSS * task->scale : column->unit == UNIT_POINTS ? 100 * LEVEL_SHARE : LEVEL_SHARE;
 	/* Level means almost no change, and not just points too scattered to tell. */
-	standing->is_level = standing->trend.doubling < least && standing->trend.doubling + standing->trend.error < 2 * least;
+	standing->is_level = standing->trend.doubling < standing->least &&
+			     standing->trend.doubling + standing->trend.error < 2 * standing->least;
+}
+
+/* Overfitted: the score was better once, and the held-out loss has risen while the training loss is lower. Improving: the last
+ * evaluation is still clearly better than the one before. Pre-training is judged by its trend alone. */
+static void find_course(struct standing *standing)
+{
+	const struct history *history = standing->facts->history;
+	const struct report_task *task = standing->facts->task;
+	const char *name = task->decides ? task->decides : task->loss;
+	int loss = history_column(history, task->loss), column = history_column(history, name);
+	double sign = standing->decides && standing->decides->direction == DIRECTION_HIGHER ? 1 : -1, lowest = INFINITY;
+	standing->best = standing->before = (struct point){0, NAN};
+	for (int64_t i = 0; i <= standing->row && !task->judges_repeats; i++) {
+		struct point point = {(int64_t)history_value(&history->evaluations, i, HISTORY_STEP),
+				      history_value(&history->evaluations, i, column)};
+		if (history->evaluation_sets[i] != standing->set || !isfinite(point.score))
+			continue;
+		lowest = fmin(lowest, history_value(&history->evaluations, i, loss));
+		if (isnan(standing->best.score) || sign * (point.score - standing->best.score) > 0)
+			standing->best = point;
+		if (i < standing->row)
+			standing->before = point;
+	}
+	bool risen = standing->held_out > lowest + RISEN_LOSS * task->scale && standing->train < standing->held_out;
+	if (risen && sign * (standing->best.score - standing->score) > standing->least)
+		standing->course = COURSE_OVERFITTED;
+	else if (!standing->is_level && sign * (standing->score - standing->before.score) > 2 * standing->least &&
+		 standing->best.score == standing->score)
+		standing->course = COURSE_IMPROVING;
 }
 
 static struct standing look(const struct verdict_facts *facts)
@@ -127,6 +169,7 @@ static struct standing look(const struct verdict_facts *facts)
 	if (isnan(standing.share))
 		standing.share = report_recent(history, share, RECENT_STEPS);
 	measure_trend(&standing);
+	find_course(&standing);
 	return standing;
 }
 
@@ -328,6 +371,33 @@ static void say_more_steps(const struct standing *standing, struct verdict *out)
 		    standing->row >= 0 ? "held-out " : "", of_subject(subject, task), trend->doubling);
 }
 
+/* The same from single evaluations. false: they say nothing. */
+static bool say_course(const struct standing *standing, struct verdict *out)
+{
+	const struct report_column *column = standing->decides;
+	const struct report_task *task = standing->facts->task;
+	const struct point *point = standing->course == COURSE_OVERFITTED ? &standing->best : &standing->before;
+	const char *heading = column ? column->heading : "the loss";
+	enum measure_unit unit = column ? column->unit : UNIT_NATS;
+	char then[REPORT_NUMBER_BYTES], now[REPORT_NUMBER_BYTES];
+	if (standing->course == COURSE_OPEN)
+		return false;
+	report_number(then, point->score, unit);
+	report_number(now, standing->score, unit);
+	if (standing->course == COURSE_OVERFITTED)
+		SAY(out, more,
+		    "At step %" PRId64
+		    ", %s on the %s was %s; since then it has become %s, and the loss there has risen: more steps "
+		    "would not help. --save_best keeps the best checkpoint. ",
+		    point->step, heading, task->words.held_out, then, now);
+	else
+		SAY(out, more,
+		    "From step %" PRId64
+		    " to the last, %s on the %s went from %s to %s: it would probably gain from more steps (%s). ",
+		    point->step, heading, task->words.held_out, then, now, task->words.length);
+	return true;
+}
+
 /* Says whether more data would help more than more steps. */
 static void say_more_data(const struct standing *standing, struct verdict *out)
 {
@@ -389,6 +459,25 @@ static const struct {
 	[FINDING_SLOWER] = {VERDICT_WARNING, "Learning, but more slowly than before"},
 };
 
+/* A course that says more than the grade. A run that goes on may still improve, so only a finished one was too short. */
+static void say_headline(const struct standing *standing, struct verdict *out)
+{
+	const struct verdict_facts *facts = standing->facts;
+	const char *finished = facts->finished ? "Finished: overfitted" : "Overfitted";
+	bool healthy = out->finding < 0 || out->finding == FINDING_OVERFITTING;
+	if (out->grade == GRADE_EARLY || out->grade == GRADE_NOT_YET || !healthy)
+		return;
+	if (standing->course == COURSE_OVERFITTED) {
+		out->colour = VERDICT_WARNING;
+		SAY(out, headline, "%s since step %" PRId64, finished, standing->best.step);
+	} else if (standing->course == COURSE_IMPROVING && facts->finished) {
+		bool few = facts->diagnosis->step < FEW_UPDATES;
+		out->colour = few ? VERDICT_WARNING : VERDICT_GOOD;
+		SAY(out, headline,
+		    few ? "Finished after too few updates: it was still improving" : "Finished: it was still improving");
+	}
+}
+
 void report_verdict(const struct verdict_facts *facts, struct verdict *out)
 {
 	*out = (struct verdict){.finding = diagnosis_gravest(facts->diagnosis, facts->finished)};
@@ -401,6 +490,7 @@ void report_verdict(const struct verdict_facts *facts, struct verdict *out)
 		out->colour = grades[out->grade].colour;
 		SAY(out, headline, "%s", facts->finished ? grades[out->grade].finished : grades[out->grade].running);
 	}
+	say_headline(&standing, out);
 	if (out->grade == GRADE_EARLY) {
 		SAY(out, text, "It has taken %" PRId64 " step%s; %d are needed for a judgment.", facts->diagnosis->step,
 		    facts->diagnosis->step == 1 ? "" : "s", RECENT_STEPS);
@@ -420,6 +510,7 @@ void report_verdict(const struct verdict_facts *facts, struct verdict *out)
 				    : "That is normal at first.");
 		return;
 	}
-	say_more_steps(&standing, out);
+	if (!say_course(&standing, out) && out->finding != FINDING_OVERFITTING)
+		say_more_steps(&standing, out);
 	say_more_data(&standing, out);
 }

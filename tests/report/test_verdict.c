@@ -206,6 +206,67 @@ static void test_labeled_tasks(void **state)
 	assert_int_equal(verdict.grade, GRADE_LEVEL);
 }
 
+/* A finished run of `count` evaluations, a hundred steps apart, with these losses and accuracies on the dev set. */
+static struct verdict judge_course(int64_t apart, const double (*evaluations)[2], int count)
+{
+	static const char *const labels[] = {"negative", "positive"};
+	static const int64_t counts[] = {100, 100};
+	struct report_task task;
+	struct history history = {0};
+	struct diagnosis diagnosis;
+	struct verdict verdict;
+	report_task_classes(&task, counts, labels, 2);
+	task.decides = "accuracy";
+	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.task = &task});
+	for (int64_t step = 1; step <= count * apart; step++) {
+		struct findings findings = {0};
+		double loss = 0.6 - 0.5 * (double)step / (double)(count * apart);
+		const double *now = evaluations[(step - 1) / apart];
+		add_line(&history, "{\"step\":%d,\"tokens\":%d,\"seconds\":%d,\"phase\":1,\"loss\":%g}", (int)step,
+			 (int)(1000 * step), (int)step, loss);
+		diagnosis_step(
+			&diagnosis,
+			&(struct diagnosis_step){.step = step, .tokens = 1000 * step, .loss = loss, .share = NAN, .grad_norm = 1},
+			&findings);
+		if (step % apart == 0)
+			add_line(&history,
+				 "{\"step\":%d,\"tokens\":%d,\"seconds\":%d,\"eval_loss\":%g,\"eval_accuracy\":%g,\"eval_"
+				 "examples\":1000}",
+				 (int)step, (int)(1000 * step), (int)step, now[0], now[1]);
+	}
+	report_verdict(&(struct verdict_facts){.diagnosis = &diagnosis, .history = &history, .task = &task, .finished = true},
+		       &verdict);
+	history_release(&history);
+	return verdict;
+}
+
+/* What a few evaluations say of a fine-tuning that is over. */
+static void test_courses(void **state)
+{
+	(void)state;
+	static const double overfitted[][2] = {{0.4, 0.80}, {0.35, 0.86}, {0.5, 0.85}, {0.9, 0.84}};
+	struct verdict verdict = judge_course(100, overfitted, 4);
+	assert_string_equal(verdict.headline, "Finished: overfitted since step 200");
+	assert_int_equal(verdict.colour, VERDICT_WARNING);
+	assert_non_null(strstr(verdict.more,
+			       "At step 200, accuracy on the dev set was 86.0 %; since then it has become 84.0 %, and the "
+			       "loss there has risen: more steps would not help."));
+	assert_null(strstr(verdict.more, "twice as many steps"));
+	/* The loss alone says nothing, nor does a worse score while the loss still falls. */
+	static const double surer[][2] = {{0.4, 0.80}, {0.35, 0.86}, {0.5, 0.862}, {0.9, 0.861}};
+	assert_string_equal(judge_course(100, surer, 4).headline, "Finished: it has learned");
+	static const double scattered[][2] = {{0.4, 0.80}, {0.35, 0.86}, {0.3, 0.85}};
+	assert_string_equal(judge_course(100, scattered, 3).headline, "Finished: it has learned");
+	static const double improving[][2] = {{0.6, 0.60}, {0.5, 0.70}, {0.4, 0.76}};
+	verdict = judge_course(100, improving, 3);
+	assert_string_equal(verdict.headline, "Finished after too few updates: it was still improving");
+	assert_int_equal(verdict.colour, VERDICT_WARNING);
+	assert_non_null(strstr(verdict.more, "From step 200 to the last, accuracy on the dev set went from 70.0 % to 76.0 %"));
+	verdict = judge_course(400, improving, 3);
+	assert_string_equal(verdict.headline, "Finished: it was still improving");
+	assert_int_equal(verdict.colour, VERDICT_GOOD);
+}
+
 /* A falling loss is not enough if what counts is no better than doing nothing. */
 static void test_baselines(void **state)
 {
@@ -399,6 +460,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_grades),
 		cmocka_unit_test(test_labeled_tasks),
+		cmocka_unit_test(test_courses),
 		cmocka_unit_test(test_baselines),
 		cmocka_unit_test(what_is_normal),
 		cmocka_unit_test(test_trend),
