@@ -480,6 +480,23 @@ static enum status fetch_models(const struct download_settings *settings, const 
 	return OK;
 }
 
+/* Options that the Hub's cache does not obey must not be given for nothing. */
+static enum status check_hub_options(const struct options *options, const struct job_list *others)
+{
+	static const struct {
+		const char *option, *instead;
+	} rows[] = {{"out", "HF_HUB_CACHE names the folder"}, {"mirror", "HF_ENDPOINT names a mirror of the Hub"}};
+	for (size_t i = 0; others->count == 0 && i < sizeof rows / sizeof *rows; i++) {
+		if (!options_given(options, rows[i].option))
+			continue;
+		enum status status =
+			error_set(ERR_USAGE, "--%s: models from the Hub are kept in huggingface_hub's cache", rows[i].option);
+		error_hint("%s", rows[i].instead);
+		return status;
+	}
+	return OK;
+}
+
 static enum status check(struct options *options)
 {
 	const struct download_settings *settings = options->settings;
@@ -517,6 +534,8 @@ static enum status run(struct options *options)
 		*c = *c == '-' ? '_' : *c;
 	for (int64_t i = 0; i < options->positional.count; i++)
 		TRY_GOTO(add_argument(&list, &hub, settings, options->positional.values[i], &values), done);
+	if (hub.count > 0 && hub_is_name(hub.names[0])) /* another is refused where it is fetched */
+		TRY_GOTO(check_hub_options(options, &list), done);
 	stop_install();
 	TRY_GOTO(fetch_models(settings, &hub), done);
 	if (list.count == 0)

@@ -269,8 +269,12 @@ static enum status evaluate_in(const struct evaluate_settings *settings, const c
 	struct example_bounds bounds = instance_bounds(&instance_settings);
 	struct batch_capacity capacity = batch_capacity_for(&bounds, 64, 0, settings->micro_batch_tokens);
 	TRY(session_open(&session, settings->model, &settings->device, capacity, instance_settings.max_seq_length));
+	enum status status = instance_vocab_check(&session.tokenizer.vocab);
+	if (status != OK) {
+		session_close(&session);
+		return status;
+	}
 	instance_settings_take_vocab(&instance_settings, &session.tokenizer.vocab);
-	enum status status;
 	bool labeled =
 		instance_settings.next_sentence == NEXT_SENTENCE_PAIRS || instance_settings.next_sentence == NEXT_SENTENCE_ORDER;
 	if (!session.has_next_sentence && labeled) {

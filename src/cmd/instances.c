@@ -363,6 +363,7 @@ static enum status run_shards(struct run *run, const struct shard *shards, int64
 	of_instances.max_seq_length = (int32_t)settings->max_seq_length;
 	of_instances.shuffle = true;
 	of_instances.segmented_words = settings->segmented_words;
+	TRY(instance_vocab_check(vocab));
 	instance_settings_take_vocab(&of_instances, vocab);
 	TRY(instances_open(&instances, shards, count, &of_instances));
 	instances_warn_of_pairs(shards, count, &of_instances);

@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/set_list.h"
 #include "data/prepare.h"
+#include "data/pretraining/instance_options.h"
 #include "data/unknown.h"
 #include "text/vocab_learn.h"
 #include "run/data_folder.h"
@@ -716,6 +717,7 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 	/* How the files were interpreted is logged only when they are read for the first time. */
 	struct corpus_settings input = settings->input;
 	TRY_GOTO(vocab_find_or_learn(settings, out, &input.quiet), failed);
+	TRY_GOTO(instance_vocab_check(&out->vocab), failed);
 	TRY_GOTO(tokenizer_open(&tokenizer, &out->vocab, &out->tokenizer), failed);
 	bool own_evaluation = has_evaluation(settings);
 	if (settings->text->input_file.count > 0) {

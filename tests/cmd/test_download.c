@@ -170,6 +170,8 @@ static void test_models_of_the_hub(void **state)
 	assert_ok(file_read(test_path("next/settings.json"), 1 << 20, &record));
 	assert_non_null(strstr(buffer_string(&record), commit));
 	buffer_release(&record);
+	assert_program(2, "huggingface_hub's cache", "download some/other --out %s", test_folder);
+	assert_program(2, "HF_ENDPOINT", "download hf:some/other --mirror http://127.0.0.1:1");
 	assert_program(2, "unknown option", "embed --model hf:some/other --wrong");
 	assert_null(strstr(buffer_string(&program_errors), "cache")); /* nothing is fetched for a wrong command */
 }

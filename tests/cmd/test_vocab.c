@@ -192,11 +192,25 @@ static void test_bpe(void **state)
 	      text_path, folder);
 }
 
+/* Instances need a mask token. */
+static void test_no_mask(void **state)
+{
+	static const char json[] = "{\"added_tokens\": [{\"id\": 0, \"content\": \"<s>\"}, {\"id\": 1, \"content\": \"</s>\"}], "
+				   "\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 2}, \"merges\": []}}";
+	assert_ok(folder_make(test_path("no_mask")));
+	put(test_path("no_mask/tokenizer.json"), json, sizeof json - 1);
+	put(text_path, "a a a a.\na a a.\n", 16);
+	fails(ERR_DATA, "no mask token, which pre-training needs",
+	      "pretrain --corpus %s --vocab_file %s/no_mask --model tiny --out %s/run", text_path, test_folder, test_folder);
+	fails(ERR_DATA, "no mask token, which pre-training needs",
+	      "instances --corpus %s --vocab_file %s/no_mask --out %s/x.tfrecord", text_path, test_folder, test_folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good_run), cmocka_unit_test(test_bad_commands), cmocka_unit_test(test_bad_text),
-		cmocka_unit_test(test_extend),   cmocka_unit_test(test_bpe),
+		cmocka_unit_test(test_extend),   cmocka_unit_test(test_no_mask),      cmocka_unit_test(test_bpe),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -285,6 +285,31 @@ static void test_refused(void **state)
 	}
 }
 
+/* A template must name tokens that there are. */
+static void test_refused_templates(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *processor, *message;
+	} rows[] = {
+		{"\"RobertaProcessing\", \"sep\": [\"</s>\", 3], \"cls\": [\"<s>\", 0]", "'</s>' with the id 3"},
+		{"\"BertProcessing\", \"sep\": [\"</s>\", 2], \"cls\": [\"[CLS]\", 0]", "'[CLS]' with the id 0"},
+		{"\"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"<x>\", \"type_id\": 0}}], \"pair\": [], "
+		 "\"special_tokens\": {\"<x>\": {\"id\": \"<x>\", \"ids\": [9], \"tokens\": [\"<x>\"]}}",
+		 "'<x>' with the id 9"},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct vocab vocab;
+		char json[1024];
+		snprintf(json, sizeof json,
+			 "{\"post_processor\": {\"type\": %s}, \"model\": {\"type\": \"BPE\", \"merges\": [], \"vocab\": " VOCAB
+			 "}}",
+			 rows[i].processor);
+		assert_ok(file_write(test_path("refused.json"), json, strlen(json)));
+		assert_error(ERR_DATA, rows[i].message, vocab_read(&vocab, test_path("refused.json")));
+	}
+}
+
 /* A long word takes another way to the same pieces. */
 static void test_long_words(void **state)
 {
@@ -311,9 +336,9 @@ static void test_long_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden),     cmocka_unit_test(test_learned),    cmocka_unit_test(test_learned_folder),
-		cmocka_unit_test(test_decoders),   cmocka_unit_test(test_pair_files), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_long_words),
+		cmocka_unit_test(test_golden),   cmocka_unit_test(test_learned),    cmocka_unit_test(test_learned_folder),
+		cmocka_unit_test(test_decoders), cmocka_unit_test(test_pair_files), cmocka_unit_test(test_refused_templates),
+		cmocka_unit_test(test_refused),  cmocka_unit_test(test_long_words),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -39,6 +39,25 @@ struct instance_settings instance_options_settings(const struct instance_options
 	};
 }
 
+enum status instance_vocab_check(const struct vocab *vocab)
+{
+	const struct {
+		int32_t id;
+		const char *what, *member;
+	} needed[] = {{vocab->cls, "token before a text", "cls_token"},
+		      {vocab->sep, "token after a text", "sep_token"},
+		      {vocab->mask, "mask token", "mask_token"}};
+	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+		if (needed[i].id >= 0)
+			continue;
+		enum status status = error_set(ERR_DATA, "the vocabulary has no %s, which pre-training needs", needed[i].what);
+		error_hint("if one of its entries is meant for that, name it as \"%s\" in tokenizer_config.json beside it",
+			   needed[i].member);
+		return status;
+	}
+	return OK;
+}
+
 void instance_settings_take_vocab(struct instance_settings *settings, const struct vocab *vocab)
 {
 	settings->vocab_size = vocab->count;

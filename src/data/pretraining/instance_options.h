@@ -19,7 +19,9 @@ extern const struct option instance_rows[];
 
 /* The same as settings, without seed, length, and vocabulary, which are the run's. */
 struct instance_settings instance_options_settings(const struct instance_options *options);
-/* Fills in what instances know of their vocabulary. */
+/* ERR_DATA if the vocabulary lacks a special token that instances need. */
+MUST_USE enum status instance_vocab_check(const struct vocab *vocab);
+/* Fills in what instances know of their vocabulary, which has been checked. */
 void instance_settings_take_vocab(struct instance_settings *settings, const struct vocab *vocab);
 
 #endif
