@@ -1,4 +1,6 @@
 /* bertc serve: answers requests to models over HTTP. */
+#include <string.h>
+
 #include "base/stop.h"
 #include "cmd/command.h"
 #include "infer/device_options.h"
@@ -23,6 +25,8 @@ static const struct option serve_options[] = {
 	{ROW(allowed_hosts, ROLE_RUN, "NAME..."), .fallback_text = "names of this machine, if no key is needed",
 	 .help = "names under which the service is asked (Host), besides localhost, 127.0.0.1 and [::1]; requests for others are "
 	 "refused"},
+	{ROW(cors_origin, ROLE_RUN, "ORIGIN..."), .alias = "cors_allow_origin", .fallback_text = "none",
+	 .help = "origins (https://example.org) whose pages may use the service from a browser; * allows all"},
 	{ROW(auto_truncate, ROLE_RUN, NULL), .fallback = "true",
 	 .help = "truncate texts that are too long, unless a request says otherwise; false: refuse them"},
 	{ROW(max_seq_length, ROLE_RUN, "N"), .range = "8..65536", .fallback_text = "as each folder says",
@@ -35,16 +39,16 @@ static const struct option serve_options[] = {
 	 "gather in any case"},
 	{.help = "Limits"},
 	{ROW(max_concurrent_requests, ROLE_RUN, "N"), .fallback = "512", .range = "1..1000000",
-	 .help = "maximum number of maximum number of requests waiting or being computed; further ones get status 429"},
+	 .help = "maximum number of requests waiting or being computed; further ones get status 429"},
 	{ROW(max_queue_tokens, ROLE_RUN, "N"), .fallback = "1048576", .range = "64..1073741824",
 	 .help = "tokens waiting; while there are this many, requests get status 429; a request with more than that gets "
 	 	 "422"},
 	{ROW(max_client_batch_size, ROLE_RUN, "N"), .fallback = "2048", .range = "1..1000000",
-	 .help = "maximum number of maximum number of texts in one request; more get status 422"},
+	 .help = "maximum number of texts in one request; more get status 422"},
 	{ROW(max_body_bytes, ROLE_RUN, "N"), .fallback = "2000000", .range = "1024..1073741824", .alias = "payload_limit",
-	 .help = "maximum maximum size of one request; larger ones get status 413"},
+	 .help = "maximum size of one request; larger ones get status 413"},
 	{ROW(max_connections, ROLE_RUN, "N"), .fallback = "1024", .range = "1..100000",
-	 .help = "maximum number of maximum number of connections at a time; further ones wait until one is closed"},
+	 .help = "maximum number of connections at a time; further ones wait until one is closed"},
 	{ROW(request_timeout, ROLE_RUN, "SECONDS"), .range = "0.1..86400", .fallback = "60",
 	 .help = "time a client has to send a complete request, and to receive an answer, before its connection is closed; idle "
 	 "connections are closed after the same time"},
@@ -62,9 +66,10 @@ static const struct command_text serve_text = {
 		"Loads models and answers requests until it is stopped (Ctrl-C, SIGTERM); it then finishes the requests it has "
 		"accepted and exits. Texts of all clients are computed together, in batches without padding; an answer does not "
 		"depend on the other texts of its batch.\n\n"
-		"POST /v1/embeddings and GET /v1/models follow OpenAI's API; /embed, /predict, /rerank, /info, /health and "
-		"/metrics follow text-embeddings-inference; /fill fills in [MASK]s, and /answer answers questions about a "
-		"paragraph. The page at / lets you try every model in a browser.\n\n"
+		"POST /v1/embeddings and GET /v1/models follow OpenAI's API, /v1/rerank and /v2/rerank Cohere's and Jina AI's; "
+		"/embed, /embed_all, /similarity, /predict, /rerank, /tokenize, /decode, /info, /health and /metrics follow "
+		"text-embeddings-inference; /fill fills in [MASK]s, and /answer answers questions about a paragraph. The page at "
+		"/ lets you try every model in a browser, and /docs lists the endpoints.\n\n"
 		"The server speaks plain HTTP; for HTTPS, put a reverse proxy in front of it. With -v it logs one line per "
 		"request.",
 	.examples =
@@ -77,6 +82,11 @@ static enum status check_serve(struct options *options)
 {
 	const struct service_options *settings = options->settings;
 	TRY(options_require(options, "model", "for instance: bertc serve --model FOLDER"));
+	for (int64_t i = 0; i < settings->cors_origin.count; i++) {
+		const char *origin = settings->cors_origin.values[i], *host = strstr(origin, "://");
+		if (strcmp(origin, "*") != 0 && (!host || strchr(host + 3, '/')))
+			return error_set(ERR_USAGE, "--cors_origin %.200s: an origin has the form https://example.org", origin);
+	}
 	for (int64_t i = 0; i < settings->model.count; i++)
 		TRY(saved_model_check(options, set_path(settings->model.values[i])));
 	return OK;

@@ -51,6 +51,18 @@ static enum status find_longest(const char *folder, int64_t asked, int64_t said,
 	return OK;
 }
 
+static enum status open_tokenizers(struct text_model *model)
+{
+	const struct folder_tokenizer *folder = &model->session.tokenizer;
+	struct tokenizer_settings settings = folder->settings;
+	settings.special_tokens = false;
+	settings.lowercase = settings.lowercase || model->sentences.lowercase;
+	TRY(tokenizer_open(&model->plain, &folder->vocab, &settings));
+	settings = folder->settings;
+	settings.special_tokens = true;
+	return tokenizer_open(&model->blanks, &folder->vocab, &settings);
+}
+
 static enum status open_task(struct text_model *model, struct pool *pool, const struct text_model_settings *settings,
 			     const char *folder)
 {
@@ -66,19 +78,8 @@ static enum status open_task(struct text_model *model, struct pool *pool, const 
 		return status;
 	}
 	state->settings.quiet = true;
-	return open_session(model, pool, settings, folder, &model->task.heads, MISSING_NOTHING, state->settings.max_seq_length);
-}
-
-static enum status open_tokenizers(struct text_model *model)
-{
-	const struct folder_tokenizer *folder = &model->session.tokenizer;
-	struct tokenizer_settings settings = folder->settings;
-	settings.special_tokens = false;
-	settings.lowercase = settings.lowercase || model->sentences.lowercase;
-	TRY(tokenizer_open(&model->plain, &folder->vocab, &settings));
-	settings = folder->settings;
-	settings.special_tokens = true;
-	return tokenizer_open(&model->blanks, &folder->vocab, &settings);
+	TRY(open_session(model, pool, settings, folder, &model->task.heads, MISSING_NOTHING, state->settings.max_seq_length));
+	return open_tokenizers(model);
 }
 
 /* Opens a model that has no head, except perhaps the one for masked words. */

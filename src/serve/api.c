@@ -11,18 +11,16 @@
 
 const char *api_task_name(enum api_task task)
 {
-	static const char *const names[] = {[API_EMBED] = "embed",
-					    [API_PREDICT] = "predict",
-					    [API_RERANK] = "rerank",
-					    [API_FILL] = "fill",
-					    [API_ANSWER] = "answer"};
+	static const char *const names[] = {[API_EMBED] = "embed",     [API_PREDICT] = "predict",   [API_RERANK] = "rerank",
+					    [API_FILL] = "fill",       [API_ANSWER] = "answer",     [API_SIMILARITY] = "embed",
+					    [API_EMBED_ALL] = "embed", [API_TOKENIZE] = "tokenize", [API_DECODE] = "decode"};
 	return names[task];
 }
 
 /* ---- Errors ---- */
 
 static const struct fault_row {
-	int status[2]; /* by style */
+	int status[2]; /* in most styles, and in that of text-embeddings-inference */
 	const char *openai_type, *openai_code, *tei_type;
 } faults[] = {
 	[FAULT_NONE] = {{200, 200}, "", NULL, ""},
@@ -65,7 +63,7 @@ bool api_fail_internal(struct api_error *out)
 
 int api_status(enum api_fault fault, enum api_style style)
 {
-	return faults[fault].status[style];
+	return faults[fault].status[style == API_TEI];
 }
 
 void api_write_error(struct buffer *out, enum api_style style, const struct api_error *error)
@@ -76,6 +74,12 @@ void api_write_error(struct buffer *out, enum api_style style, const struct api_
 	if (style == API_TEI) {
 		json_put_string(&writer, "error", error->message);
 		json_put_string(&writer, "error_type", row->tei_type);
+		json_close(&writer);
+		return;
+	}
+	if (style == API_COHERE) { /* Jina AI's clients read "detail" */
+		json_put_string(&writer, "message", error->message);
+		json_put_string(&writer, "detail", error->message);
 		json_close(&writer);
 		return;
 	}
@@ -107,7 +111,9 @@ static bool wrong_type(const char *field, const char *expected, const struct jso
 	return api_fail(error, FAULT_FIELD, field, "'%s' must be %s, not %s", field, expected, kind_name(value));
 }
 
-bool api_open(struct json_document *out, const char *body, size_t size, const char *const *known, struct api_error *error)
+/* Parses the body as an object whose members must all be in `known`. The caller releases the document if this returns true. */
+static bool open_body(struct json_document *out, const char *body, size_t size, const struct api_field *known,
+		      struct api_error *error)
 {
 	if (size == 0)
 		return api_fail(error, FAULT_SYNTAX, NULL, "the body is empty: a JSON object is expected");
@@ -118,14 +124,27 @@ bool api_open(struct json_document *out, const char *body, size_t size, const ch
 	if (!fine)
 		api_fail(error, FAULT_FIELD, NULL, "the body must be a JSON object, not %s", kind_name(out->root));
 	for (const struct json *member = fine ? out->root->first_child : NULL; member && fine; member = member->next) {
-		const char *const *name = known;
-		while (*name && strcmp(*name, member->key) != 0)
-			name++;
-		if (!*name)
+		const struct api_field *field = known;
+		while (field->name && strcmp(field->name, member->key) != 0)
+			field++;
+		if (!field->name)
 			fine = api_fail(error, FAULT_FIELD, member->key, "unknown field '%.100s'", member->key);
 	}
 	if (!fine)
 		json_release(out);
+	return fine;
+}
+
+bool api_read(struct api_request *out, const struct api_form *form, const char *body, size_t size,
+	      const struct api_limits *limits, struct api_error *error)
+{
+	struct json_document document;
+	*out = (struct api_request){.task = form->task, .style = form->style};
+	if (!open_body(&document, body, size, form->fields, error))
+		return false;
+	bool fine =
+		api_get_text(out, document.root, "model", &out->model, error) && form->read(out, document.root, limits, error);
+	json_release(&document);
 	return fine;
 }
 
@@ -198,7 +217,8 @@ struct text_input *api_add_input(struct api_request *request, struct api_error *
 	return input;
 }
 
-bool api_read_parameters(const struct json *body, const char *known, const struct json **out, struct api_error *error)
+bool api_read_parameters(struct api_request *request, const struct json *body, const char *known, const struct json **out,
+			 struct api_error *error)
 {
 	const struct json *parameters = find_member(body, "parameters");
 	if (out)
@@ -208,6 +228,7 @@ bool api_read_parameters(const struct json *body, const char *known, const struc
 	for (const struct json *one = parameters ? parameters->first_child : NULL; one; one = one->next)
 		if (one->kind != JSON_NULL && !(known && strcmp(one->key, known) == 0))
 			return api_fail(error, FAULT_FIELD, one->key, "unknown field '%.100s' in 'parameters'", one->key);
+	request->in_pipeline = parameters != NULL;
 	return true;
 }
 
@@ -218,6 +239,46 @@ bool api_check_count(int64_t count, const char *field, const struct api_limits *
 	if (count > limits->max_texts)
 		return api_fail(error, FAULT_INPUT, field, "'%s' holds %lld texts, and %lld are allowed in a request", field,
 				(long long)count, (long long)limits->max_texts);
+	return true;
+}
+
+bool api_read_texts(struct api_request *request, const struct json *value, const char *field, const struct api_limits *limits,
+		    struct api_error *error)
+{
+	if (!value || value->kind == JSON_NULL)
+		return api_fail(error, FAULT_FIELD, field, "'%s' is missing", field);
+	request->is_list = value->kind == JSON_ARRAY;
+	if (request->is_list && !api_check_count(value->child_count, field, limits, error))
+		return false;
+	for (const struct json *one = request->is_list ? value->first_child : value; one;
+	     one = request->is_list ? one->next : NULL) {
+		struct text_input *input = api_add_input(request, error);
+		if (!input || !api_copy_text(request, one, field, &input->text, error))
+			return false;
+	}
+	return true;
+}
+
+bool api_read_ranking(struct api_request *request, const struct json *query, const struct json *value, const char *field,
+		      const struct api_limits *limits, struct api_error *error)
+{
+	const char *question;
+	request->is_list = true;
+	if (!query || query->kind == JSON_NULL)
+		return api_fail(error, FAULT_FIELD, "query", "'query' is missing");
+	if (!value || value->kind != JSON_ARRAY)
+		return api_fail(error, FAULT_FIELD, field, "'%s' must be a list of strings", field);
+	if (!api_copy_text(request, query, "query", &question, error) ||
+	    !api_check_count(value->child_count, field, limits, error))
+		return false;
+	for (const struct json *one = value->first_child; one; one = one->next) {
+		struct text_input *input = api_add_input(request, error);
+		/* Cohere's and Jina AI's clients may wrap a text in an object. */
+		const struct json *text = request->style == API_COHERE && one->child_count == 1 ? json_member(one, "text") : NULL;
+		if (!input || !api_copy_text(request, text ? text : one, field, &input->pair, error))
+			return false;
+		input->text = question;
+	}
 	return true;
 }
 

@@ -3,12 +3,12 @@
 
 #include "serve/api.h"
 
-static bool read_members(struct api_request *request, const struct json *body, const struct api_limits *limits,
-			 struct api_error *error)
+static bool read_embed(struct api_request *request, const struct json *body, const struct api_limits *limits,
+		       struct api_error *error)
 {
 	const char *format = NULL;
-	if (!api_get_text(request, body, "model", &request->model, error) ||
-	    !api_get_text(request, body, "encoding_format", &format, error) ||
+	request->is_list = request->normalize = true;
+	if (!api_get_text(request, body, "encoding_format", &format, error) ||
 	    !api_get_integer(body, "dimensions", 1, INT32_MAX, &request->dimensions, error) ||
 	    !api_read_inputs(request, json_member(body, "input"), "input", limits, error))
 		return false;
@@ -18,19 +18,25 @@ static bool read_members(struct api_request *request, const struct json *body, c
 	return true;
 }
 
-bool api_read_openai(struct api_request *out, const char *body, size_t size, const struct api_limits *limits,
-		     struct api_error *error)
-{
-	/* `user` identifies end users for OpenAI's abuse monitoring; it is accepted and ignored. */
-	static const char *const known[] = {"input", "model", "encoding_format", "dimensions", "user", NULL};
-	struct json_document document;
-	*out = (struct api_request){.task = API_EMBED, .style = API_OPENAI, .is_list = true, .normalize = true};
-	if (!api_open(&document, body, size, known, error))
-		return false;
-	bool fine = read_members(out, document.root, limits, error);
-	json_release(&document);
-	return fine;
-}
+/* `user` identifies end users for OpenAI's abuse monitoring; it is accepted and ignored. */
+static const struct api_field embed_fields[] = {
+	{"input", TYPE_INPUTS, "A text, several texts, or token ids of the model's own tokenizer."},
+	FIELD_MODEL,
+	{"encoding_format", TYPE_TEXT ",\"enum\":[\"float\",\"base64\"]", "How vectors are written; otherwise float."},
+	{"dimensions", TYPE_INTEGER, "Shorten vectors to this many numbers before they are normalized."},
+	{"user", TYPE_TEXT, "Has no effect."},
+	{0},
+};
+
+const struct api_form openai_embed = {
+	.style = API_OPENAI,
+	.task = API_EMBED,
+	.read = read_embed,
+	.fields = embed_fields,
+	.help = "Embeddings, as OpenAI's API has them",
+	.answer = "{\"object\":\"list\",\"data\":[{\"object\":\"embedding\",\"index\":0,\"embedding\":[0.01,-0.05]}],"
+		  "\"model\":\"search\",\"usage\":{\"prompt_tokens\":4,\"total_tokens\":4}}",
+};
 
 void openai_write_embeddings(struct buffer *out, const char *model, const struct api_vectors *vectors, bool base64,
 			     int64_t tokens)

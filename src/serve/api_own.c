@@ -6,24 +6,12 @@
 static bool read_fill(struct api_request *request, const struct json *body, const struct api_limits *limits,
 		      struct api_error *error)
 {
-	const struct json *inputs = json_member(body, "inputs"), *parameters;
+	const struct json *parameters;
 	request->top_k = 5;
-	request->is_list = inputs && inputs->kind == JSON_ARRAY;
-	if (!api_read_parameters(body, "top_k", &parameters, error) ||
-	    !api_get_integer(parameters, "top_k", 1, 100, &request->top_k, error) ||
-	    !api_get_integer(body, "top_k", 1, 100, &request->top_k, error))
-		return false;
-	if (!inputs || inputs->kind == JSON_NULL)
-		return api_fail(error, FAULT_FIELD, "inputs", "'inputs' is missing");
-	if (request->is_list && !api_check_count(inputs->child_count, "inputs", limits, error))
-		return false;
-	for (const struct json *one = request->is_list ? inputs->first_child : inputs; one;
-	     one = request->is_list ? one->next : NULL) {
-		struct text_input *input = api_add_input(request, error);
-		if (!input || !api_copy_text(request, one, "inputs", &input->text, error))
-			return false;
-	}
-	return true;
+	return api_read_parameters(request, body, "top_k", &parameters, error) &&
+	       api_get_integer(parameters, "top_k", 1, 100, &request->top_k, error) &&
+	       api_get_integer(body, "top_k", 1, 100, &request->top_k, error) &&
+	       api_read_texts(request, json_member(body, "inputs"), "inputs", limits, error);
 }
 
 /* {"question", "context"} */
@@ -52,7 +40,7 @@ static bool read_answer(struct api_request *request, const struct json *body, co
 			struct api_error *error)
 {
 	const struct json *inputs = json_member(body, "inputs");
-	if (!api_read_parameters(body, NULL, NULL, error))
+	if (!api_read_parameters(request, body, NULL, NULL, error))
 		return false;
 	if (!inputs)
 		return read_question(request, body, error);
@@ -69,20 +57,37 @@ static bool read_answer(struct api_request *request, const struct json *body, co
 	return true;
 }
 
-bool api_read_own(struct api_request *out, enum api_task task, const char *body, size_t size, const struct api_limits *limits,
-		  struct api_error *error)
-{
-	static const char *const fill[] = {"inputs", "top_k", "model", "parameters", NULL};
-	static const char *const answer[] = {"question", "context", "inputs", "model", "parameters", NULL};
-	struct json_document document;
-	*out = (struct api_request){.task = task, .style = API_TEI};
-	if (!api_open(&document, body, size, task == API_FILL ? fill : answer, error))
-		return false;
-	bool fine = api_get_text(out, document.root, "model", &out->model, error);
-	if (fine && task == API_FILL)
-		fine = read_fill(out, document.root, limits, error);
-	else if (fine)
-		fine = read_answer(out, document.root, limits, error);
-	json_release(&document);
-	return fine;
-}
+static const struct api_field fill_fields[] = {
+	{"inputs", TYPE_TEXTS, "A text with blanks ([MASK], or the mask token of the model), or several."},
+	{"top_k", TYPE_INTEGER ",\"maximum\":100", "How many words to return for each blank; otherwise 5."},
+	FIELD_MODEL,
+	FIELD_PARAMETERS("If it is there, the answer is that of transformers' pipeline; it may hold top_k."),
+	{0},
+};
+const struct api_form own_fill = {
+	.style = API_TEI,
+	.task = API_FILL,
+	.read = read_fill,
+	.fields = fill_fields,
+	.help = "Words for the blanks of a text",
+	.answer = "{\"results\":[{\"text\":\"Paris is the [MASK] of France.\",\"blanks\":[[{\"token\":\"capital\",\"id\":3007,"
+		  "\"probability\":0.99}]]}]}",
+};
+
+static const struct api_field answer_fields[] = {
+	{"question", TYPE_TEXT, "What is asked."},
+	{"context", TYPE_TEXT, "The text that may have the answer, of any length."},
+	{"inputs", "\"oneOf\":[{" TYPE_OBJECT "},{\"type\":\"array\",\"items\":{" TYPE_OBJECT "}}]",
+	 "Several questions, each an object with question and context."},
+	FIELD_MODEL,
+	FIELD_PARAMETERS("Empty, as clients of huggingface_hub send it."),
+	{0},
+};
+const struct api_form own_answer = {
+	.style = API_TEI,
+	.task = API_ANSWER,
+	.read = read_answer,
+	.fields = answer_fields,
+	.help = "The part of a text that answers a question",
+	.answer = "{\"answer\":\"Le Havre\",\"start\":39,\"end\":47,\"score\":0.91}",
+};

@@ -20,7 +20,7 @@ static bool read_truncation(struct api_request *request, const struct json *body
 	request->cut_left = direction && strcasecmp(direction, "left") == 0;
 	if (direction && !request->cut_left && strcasecmp(direction, "right") != 0)
 		return api_fail(error, FAULT_FIELD, "truncation_direction", "'truncation_direction' must be left or right");
-	if (request->cut_left && request->task != API_EMBED)
+	if (request->cut_left && (request->task == API_PREDICT || request->task == API_RERANK))
 		return api_fail(error, FAULT_FIELD, "truncation_direction",
 				"'truncation_direction' left is for embeddings: other texts lose their end");
 	return true;
@@ -30,10 +30,30 @@ static bool read_embed(struct api_request *request, const struct json *body, con
 		       struct api_error *error)
 {
 	request->normalize = request->is_list = true;
-	return api_get_bool(body, "normalize", &request->normalize, error) &&
+	return read_truncation(request, body, error) && api_read_parameters(request, body, NULL, NULL, error) &&
+	       api_get_bool(body, "normalize", &request->normalize, error) &&
 	       api_get_integer(body, "dimensions", 1, INT32_MAX, &request->dimensions, error) &&
 	       api_get_text(request, body, "prompt_name", &request->prompt_name, error) &&
 	       api_read_inputs(request, json_member(body, "inputs"), "inputs", limits, error);
+}
+
+/* {"source_sentence", "sentences"}: the source becomes the first input. */
+static bool read_similarity(struct api_request *request, const struct json *body, const struct api_limits *limits,
+			    struct api_error *error)
+{
+	const struct json *inputs = json_member(body, "inputs"), *parameters = json_member(body, "parameters");
+	const struct json *source = json_member(inputs, "source_sentence"), *texts = json_member(inputs, "sentences");
+	struct text_input *input = api_add_input(request, error);
+	request->normalize = true;
+	if (!input || (parameters && parameters->kind == JSON_OBJECT && !read_truncation(request, parameters, error)) ||
+	    !api_get_text(request, parameters, "prompt_name", &request->prompt_name, error))
+		return false;
+	if (!source || !texts || inputs->child_count != 2)
+		return api_fail(error, FAULT_FIELD, "inputs", "'inputs' must have 'source_sentence' and 'sentences'");
+	if (texts->kind != JSON_ARRAY)
+		return api_fail(error, FAULT_FIELD, "sentences", "'sentences' must be a list of strings");
+	return api_copy_text(request, source, "source_sentence", &input->text, error) &&
+	       api_read_texts(request, texts, "sentences", limits, error);
 }
 
 /* A text or a pair: ["a"] or ["a", "b"]. */
@@ -56,9 +76,16 @@ static bool read_pair(struct api_request *request, const struct json *list, stru
 static bool read_predict(struct api_request *request, const struct json *body, const struct api_limits *limits,
 			 struct api_error *error)
 {
-	const struct json *inputs = json_member(body, "inputs");
-	if (!api_get_bool(body, "raw_scores", &request->raw_scores, error))
+	const struct json *inputs = json_member(body, "inputs"), *parameters;
+	const char *strategy = NULL;
+	if (!read_truncation(request, body, error) ||
+	    !api_read_parameters(request, body, "aggregation_strategy", &parameters, error) ||
+	    !api_get_text(request, parameters, "aggregation_strategy", &strategy, error) ||
+	    !api_get_bool(body, "raw_scores", &request->raw_scores, error))
 		return false;
+	if (strategy && strcmp(strategy, "first") != 0)
+		return api_fail(error, FAULT_FIELD, "aggregation_strategy",
+				"'aggregation_strategy' must be first: a word has the tag of its first token");
 	if (!inputs || inputs->kind == JSON_NULL)
 		return api_fail(error, FAULT_FIELD, "inputs", "'inputs' is missing");
 	if (inputs->kind != JSON_ARRAY) {
@@ -82,54 +109,86 @@ static bool read_predict(struct api_request *request, const struct json *body, c
 static bool read_rerank(struct api_request *request, const struct json *body, const struct api_limits *limits,
 			struct api_error *error)
 {
-	const struct json *query = json_member(body, "query"), *texts = json_member(body, "texts");
-	const char *question;
-	request->is_list = true;
-	if (!api_get_bool(body, "raw_scores", &request->raw_scores, error) ||
-	    !api_get_bool(body, "return_text", &request->return_text, error))
-		return false;
-	if (!query || query->kind == JSON_NULL)
-		return api_fail(error, FAULT_FIELD, "query", "'query' is missing");
-	if (!texts || texts->kind != JSON_ARRAY)
-		return api_fail(error, FAULT_FIELD, "texts", "'texts' must be a list of strings");
-	if (!api_copy_text(request, query, "query", &question, error) ||
-	    !api_check_count(texts->child_count, "texts", limits, error))
-		return false;
-	for (const struct json *one = texts->first_child; one; one = one->next) {
-		struct text_input *input = api_add_input(request, error);
-		if (!input || !api_copy_text(request, one, "texts", &input->pair, error))
-			return false;
-		input->text = question;
-	}
-	return true;
+	return read_truncation(request, body, error) && api_read_parameters(request, body, NULL, NULL, error) &&
+	       api_get_bool(body, "raw_scores", &request->raw_scores, error) &&
+	       api_get_bool(body, "return_text", &request->return_text, error) &&
+	       api_read_ranking(request, json_member(body, "query"), json_member(body, "texts"), "texts", limits, error);
 }
 
-bool api_read_tei(struct api_request *out, enum api_task task, const char *body, size_t size, const struct api_limits *limits,
-		  struct api_error *error)
-{
-	/* `model` is our extension: it chooses one if several models of the service could answer. */
-	static const char *const embed[] = {"inputs",     "truncate", "truncation_direction", "prompt_name", "normalize",
-					    "dimensions", "model",    "parameters",           NULL};
-	static const char *const predict[] = {"inputs",     "truncate", "truncation_direction", "raw_scores", "model",
-					      "parameters", NULL};
-	static const char *const rerank[] = {
-		"query", "texts", "truncate", "truncation_direction", "raw_scores", "return_text", "model", "parameters", NULL};
-	const char *const *known = task == API_EMBED ? embed : task == API_PREDICT ? predict : rerank;
-	struct json_document document;
-	*out = (struct api_request){.task = task, .style = API_TEI};
-	if (!api_open(&document, body, size, known, error))
-		return false;
-	bool fine = api_get_text(out, document.root, "model", &out->model, error) && read_truncation(out, document.root, error) &&
-		    api_read_parameters(document.root, NULL, NULL, error);
-	if (fine && task == API_EMBED)
-		fine = read_embed(out, document.root, limits, error);
-	else if (fine && task == API_PREDICT)
-		fine = read_predict(out, document.root, limits, error);
-	else if (fine)
-		fine = read_rerank(out, document.root, limits, error);
-	json_release(&document);
-	return fine;
-}
+/* `model` is our extension: it chooses one if several models of the service could answer. */
+#define FIELD_INPUTS                                                                                                             \
+	{                                                                                                                        \
+		"inputs", TYPE_INPUTS, "A text, several texts, or token ids of the model's own tokenizer."                       \
+	}
+#define FIELD_PROMPT                                                                                                             \
+	{                                                                                                                        \
+		"prompt_name", TYPE_TEXT, "A prompt of the sentence-transformers folder, put before each text."                  \
+	}
+#define FIELD_RAW                                                                                                                \
+	{                                                                                                                        \
+		"raw_scores", TYPE_BOOL, "Return the head's outputs in place of probabilities."                                  \
+	}
+#define NO_PARAMETERS FIELD_PARAMETERS("Empty, as clients of huggingface_hub send it.")
+static const struct api_field embed_fields[] = {
+	FIELD_INPUTS,
+	{"normalize", TYPE_BOOL, "Scale vectors to length 1; otherwise true."},
+	{"dimensions", TYPE_INTEGER, "Shorten vectors to this many numbers before they are normalized."},
+	FIELD_PROMPT,
+	FIELD_TRUNCATE,
+	FIELD_DIRECTION,
+	FIELD_MODEL,
+	NO_PARAMETERS,
+	{0},
+};
+static const struct api_field all_fields[] = {
+	FIELD_INPUTS, FIELD_PROMPT, FIELD_TRUNCATE, FIELD_DIRECTION, FIELD_MODEL, NO_PARAMETERS, {0},
+};
+static const struct api_field similarity_fields[] = {
+	{"inputs", TYPE_OBJECT ",\"properties\":{\"source_sentence\":{" TYPE_TEXT "},\"sentences\":{" TYPE_LIST "}}",
+	 "A text, and those to compare it with."},
+	FIELD_PARAMETERS("truncate, truncation_direction, and prompt_name, as for /embed."),
+	FIELD_MODEL,
+	{0},
+};
+static const struct api_field predict_fields[] = {
+	{"inputs", "\"oneOf\":[{" TYPE_TEXT "},{" TYPE_LIST "},{\"type\":\"array\",\"items\":{" TYPE_LIST "}}]",
+	 "A text, a pair of texts [\"a\", \"b\"], or several [[\"a\"], [\"b\", \"c\"]]."},
+	FIELD_RAW,
+	FIELD_TRUNCATE,
+	FIELD_DIRECTION,
+	FIELD_MODEL,
+	FIELD_PARAMETERS("If it is there, models of tags answer with a list of entities, as transformers' pipeline does; "
+			 "aggregation_strategy may be first."),
+	{0},
+};
+static const struct api_field rerank_fields[] = {
+	{"query", TYPE_TEXT, "What is asked."},
+	{"texts", TYPE_LIST, "The texts to sort by how well they answer."},
+	FIELD_RAW,
+	{"return_text", TYPE_BOOL, "Return the texts, too."},
+	FIELD_TRUNCATE,
+	FIELD_DIRECTION,
+	FIELD_MODEL,
+	NO_PARAMETERS,
+	{0},
+};
+
+#define TEI(of_task, name) .style = API_TEI, .task = of_task, .read = read_##name, .fields = name##_fields
+const struct api_form tei_embed = {TEI(API_EMBED, embed), .help = "A vector for each text", .answer = "[[0.01,-0.05]]"};
+const struct api_form tei_embed_all = {.style = API_TEI,
+				       .task = API_EMBED_ALL,
+				       .read = read_embed,
+				       .fields = all_fields,
+				       .help = "A vector for each token of each text",
+				       .answer = "[[[0.01,-0.05],[0.02,0.03]]]"};
+const struct api_form tei_similarity = {TEI(API_SIMILARITY, similarity),
+					.help = "The cosine similarity of a text and each of several others",
+					.answer = "[0.81,0.12]"};
+const struct api_form tei_predict = {
+	TEI(API_PREDICT, predict), .help = "Classes with their scores, the best first; tags; or rewritten texts",
+	.answer = "[{\"score\":0.93,\"label\":\"positive\"},{\"score\":0.07,\"label\":\"negative\"}]"};
+const struct api_form tei_rerank = {TEI(API_RERANK, rerank), .help = "Texts sorted by how well they answer a query",
+				    .answer = "[{\"index\":1,\"score\":0.98},{\"index\":0,\"score\":0.02}]"};
 
 /* ---- Answers ---- */
 
@@ -165,11 +224,16 @@ static int last_index_first(const void *a, const void *b)
 	return order != 0 ? order : one->index > other->index ? -1 : 1;
 }
 
-void tei_write_predictions(struct json_writer *writer, struct api_score *scores, int64_t count)
+static void sort_ranks(struct api_score *scores, int64_t count, int (*compare)(const void *, const void *))
 {
 	for (int64_t i = 0; i < count; i++)
 		scores[i].index = i;
-	qsort(scores, (size_t)count, sizeof *scores, first_index_first);
+	qsort(scores, (size_t)count, sizeof *scores, compare);
+}
+
+void tei_write_predictions(struct json_writer *writer, struct api_score *scores, int64_t count)
+{
+	sort_ranks(scores, count, first_index_first);
 	json_open(writer, NULL, '[');
 	for (int64_t i = 0; i < count; i++) {
 		json_open(writer, NULL, '{');
@@ -183,9 +247,7 @@ void tei_write_predictions(struct json_writer *writer, struct api_score *scores,
 void tei_write_ranks(struct buffer *out, struct api_score *scores, int64_t count, const struct text_input *texts)
 {
 	struct json_writer writer = {.out = out};
-	for (int64_t i = 0; i < count; i++)
-		scores[i].index = i;
-	qsort(scores, (size_t)count, sizeof *scores, last_index_first);
+	sort_ranks(scores, count, last_index_first);
 	json_open(&writer, NULL, '[');
 	for (int64_t i = 0; i < count; i++) {
 		json_open(&writer, NULL, '{');
@@ -195,5 +257,32 @@ void tei_write_ranks(struct buffer *out, struct api_score *scores, int64_t count
 		json_put_double(&writer, "score", scores[i].score);
 		json_close(&writer);
 	}
+	json_close(&writer);
+}
+
+void cohere_write_ranks(struct buffer *out, const char *model, struct api_score *scores, int64_t count, int64_t top,
+			const struct text_input *texts, int64_t tokens)
+{
+	struct json_writer writer = {.out = out};
+	sort_ranks(scores, count, first_index_first);
+	json_open(&writer, NULL, '{');
+	json_put_string(&writer, "id", "rerank");
+	json_put_string(&writer, "model", model);
+	json_open(&writer, "results", '[');
+	for (int64_t i = 0; i < count && (top == 0 || i < top); i++) {
+		json_open(&writer, NULL, '{');
+		json_put_integer(&writer, "index", scores[i].index);
+		json_put_double(&writer, "relevance_score", scores[i].score);
+		if (texts) {
+			json_open(&writer, "document", '{');
+			json_put_string(&writer, "text", texts[scores[i].index].pair);
+			json_close(&writer);
+		}
+		json_close(&writer);
+	}
+	json_close(&writer);
+	json_open(&writer, "usage", '{');
+	json_put_integer(&writer, "total_tokens", tokens);
+	json_close(&writer);
 	json_close(&writer);
 }

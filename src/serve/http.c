@@ -244,6 +244,25 @@ static bool announces_too_much(const struct http_server *server, struct MHD_Conn
 	return true;
 }
 
+static bool add_headers(struct MHD_Response *response, const char *const (*headers)[2], size_t count)
+{
+	bool ok = true;
+	for (size_t i = 0; i < count && ok; i++)
+		ok = MHD_add_response_header(response, headers[i][0], headers[i][1]) == MHD_YES;
+	return ok;
+}
+
+/* What browsers ask before they let pages of other origins send requests and read answers. */
+static bool share_answer(struct MHD_Response *response, const struct http_answer *answer)
+{
+	const char *const reading[][2] = {{"Access-Control-Allow-Origin", answer->shared_with}, {"Vary", "Origin"}};
+	static const char *const asking[][2] = {{"Access-Control-Allow-Methods", "GET, HEAD, POST"},
+						/* "*" does not include Authorization */
+						{"Access-Control-Allow-Headers", "*, Authorization, Content-Type"},
+						{"Access-Control-Max-Age", "3600"}};
+	return add_headers(response, reading, 2) && (!answer->is_preflight || add_headers(response, asking, 3));
+}
+
 static enum MHD_Result queue_answer(struct http_exchange *exchange)
 {
 	struct http_answer *answer = &exchange->answer;
@@ -273,6 +292,8 @@ static enum MHD_Result queue_answer(struct http_exchange *exchange)
 		ok = MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer") == MHD_YES;
 	if (ok && (atomic_load(&server->quiet) || exchange->malformed))
 		ok = MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close") == MHD_YES;
+	if (ok && answer->shared_with)
+		ok = share_answer(response, answer);
 	/* Browsers must not guess another content type. */
 	if (ok && answer->content_type)
 		ok = MHD_add_response_header(response, "X-Content-Type-Options", "nosniff") == MHD_YES;

@@ -18,6 +18,8 @@ struct http_answer {
 	struct buffer body;       /* the server takes ownership */
 	const char *allow;        /* for 405: the methods allowed, "GET, HEAD"; otherwise NULL */
 	int retry_after;          /* seconds; 0: not sent */
+	const char *shared_with;  /* the origin whose pages may read the answer, or "*"; NULL: no other origin's (CORS) */
+	bool is_preflight;        /* tells `shared_with` which requests it may send */
 };
 
 /* One request and its answer. The strings live as long as it does. */

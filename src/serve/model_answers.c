@@ -6,8 +6,12 @@
 #include "infer/blanks.h"
 #include "model/pooling.h"
 #include "serve/model_work.h"
+#include "text/decode.h"
+#include "text/tokenizer.h"
+#include "text/utf8.h"
 
-static bool write_vectors(struct model_work *work, struct buffer *out, struct api_error *error)
+/* The vectors of the request's texts, cut and scaled as it wishes. */
+static struct api_vectors take_vectors(struct model_work *work)
 {
 	const struct api_request *request = work->request;
 	int64_t width = text_model_width(&work->model->text);
@@ -20,13 +24,135 @@ static bool write_vectors(struct model_work *work, struct buffer *out, struct ap
 	}
 	for (int64_t i = 0; i < vectors.count && request->normalize; i++)
 		pooling_normalize(work->outputs.values + i * vectors.width, vectors.width);
-	if (request->style == API_OPENAI)
-		openai_write_embeddings(out, work->model->name, &vectors, request->base64, work->token_count);
+	return vectors;
+}
+
+static bool write_vectors(struct model_work *work, struct buffer *out)
+{
+	const struct api_vectors vectors = take_vectors(work);
+	if (work->request->style == API_OPENAI)
+		openai_write_embeddings(out, work->model->name, &vectors, work->request->base64, work->token_count);
 	else
 		tei_write_embeddings(out, &vectors);
-	(void)error;
 	return true;
 }
+
+/* A list of vectors for each text. */
+static bool write_rows(const struct model_work *work, struct buffer *out)
+{
+	int64_t width = work->model->text.hidden;
+	buffer_char(out, '[');
+	for (int64_t t = 0; t < work->job.count; t++) {
+		if (t > 0)
+			buffer_char(out, ',');
+		tei_write_embeddings(out, &(struct api_vectors){.values = task_output(&work->outputs, t),
+								.count = work->inputs.texts[t].count,
+								.width = width});
+	}
+	buffer_char(out, ']');
+	return true;
+}
+
+/* The similarities of the first text and each of the others. */
+static bool write_similarities(struct model_work *work, struct buffer *out)
+{
+	struct json_writer writer = {.out = out};
+	const struct api_vectors vectors = take_vectors(work);
+	json_open(&writer, NULL, '[');
+	for (int64_t i = 1; i < vectors.count; i++) {
+		double sum = 0;
+		for (int64_t k = 0; k < vectors.width; k++)
+			sum += (double)vectors.values[k] * vectors.values[i * vectors.width + k];
+		json_put_float(&writer, NULL, (float)sum);
+	}
+	json_close(&writer);
+	return true;
+}
+
+/* ---- The tokenizer's ---- */
+
+/* A special token has no place in the text. */
+static void put_token(struct json_writer *writer, int32_t id, const char *text, size_t size, bool special, int64_t start,
+		      int64_t stop)
+{
+	json_open(writer, NULL, '{');
+	json_put_integer(writer, "id", id);
+	json_put_text(writer, "text", text, size);
+	json_put_bool(writer, "special", special);
+	if (special) {
+		json_put_null(writer, "start");
+		json_put_null(writer, "stop");
+	} else {
+		json_put_integer(writer, "start", start);
+		json_put_integer(writer, "stop", stop);
+	}
+	json_close(writer);
+}
+
+static void put_tokens(const struct model_work *work, const char *text, const struct tokens *tokens, struct json_writer *writer)
+{
+	const struct vocab *vocab = &work->model->text.session.tokenizer.vocab;
+	const struct token_template *template = &vocab->single;
+	int32_t marks = work->request->special ? template_size(template) : 0;
+	struct utf8_place place = {.text = text};
+	json_open(writer, NULL, '[');
+	for (int32_t i = 0; i < marks && i < template->before; i++)
+		put_token(writer, template->ids[i], vocab->text[template->ids[i]], strlen(vocab->text[template->ids[i]]), true, 0,
+			  0);
+	for (int64_t i = 0; i < tokens->count; i++) {
+		/* A token's bytes may begin or end within a character, which then belongs to it. */
+		size_t begin = tokens->begin[i], end = tokens->end[i];
+		while (begin > 0 && ((unsigned char)text[begin] & 0xC0) == 0x80)
+			begin--;
+		while (end > begin && ((unsigned char)text[end] & 0xC0) == 0x80)
+			end++;
+		int64_t start = (int64_t)utf8_place_at(&place, begin);
+		struct utf8_place after = place;
+		put_token(writer, tokens->ids[i], text + begin, end - begin, false, start, (int64_t)utf8_place_at(&after, end));
+	}
+	for (int32_t i = template->before; i < marks; i++)
+		put_token(writer, template->ids[i], vocab->text[template->ids[i]], strlen(vocab->text[template->ids[i]]), true, 0,
+			  0);
+	json_close(writer);
+}
+
+static bool write_tokens(const struct model_work *work, struct buffer *out, struct api_error *error)
+{
+	struct json_writer writer = {.out = out};
+	struct tokens tokens = {0};
+	enum status status = OK;
+	json_open(&writer, NULL, '[');
+	for (int64_t t = 0; t < work->request->count && status == OK; t++) {
+		const char *text = work->request->inputs[t].text;
+		tokens_clear(&tokens);
+		status = tokenizer_encode(work->model->text.blanks, text, strlen(text), &tokens);
+		if (status == OK)
+			put_tokens(work, text, &tokens, &writer);
+	}
+	json_close(&writer);
+	tokens_release(&tokens);
+	return status == OK || api_fail_internal(error);
+}
+
+static bool write_texts(const struct model_work *work, struct buffer *out)
+{
+	struct json_writer writer = {.out = out};
+	struct buffer text = {0};
+	json_open(&writer, NULL, '[');
+	for (int64_t t = 0; t < work->request->count; t++) {
+		const struct text_input *input = &work->request->inputs[t];
+		buffer_clear(&text);
+		vocab_decode(&work->model->text.session.tokenizer.vocab, input->ids, input->id_count, !work->request->special,
+			     &text);
+		json_put_text(&writer, NULL, buffer_string(&text), text.size);
+	}
+	json_close(&writer);
+	out->failed = out->failed || text.failed;
+	buffer_release(&text);
+	return true;
+}
+
+/* ---- Scores ---- */
 
 static bool write_scores(struct model_work *work, struct buffer *out, struct api_error *error)
 {
@@ -66,26 +192,92 @@ static bool write_ranks(struct model_work *work, struct buffer *out, struct api_
 		double logit = task_output(&work->outputs, t)[0];
 		scores[t].score = work->request->raw_scores ? logit : task_sigmoid(logit);
 	}
-	tei_write_ranks(out, scores, work->request->count, work->request->return_text ? work->request->inputs : NULL);
+	const struct text_input *texts = work->request->return_text ? work->request->inputs : NULL;
+	if (work->request->style == API_COHERE)
+		cohere_write_ranks(out, work->model->name, scores, work->request->count, work->request->top_k, texts,
+				   work->token_count);
+	else
+		tei_write_ranks(out, scores, work->request->count, texts);
 	free(scores);
 	return true;
 }
 
-/* Writes the objects that bertc predict prints. */
+/* Writes the objects that bertc predict prints, in the form that clients of huggingface_hub expect if one asks. */
 static bool write_objects(struct model_work *work, struct buffer *out, struct api_error *error)
 {
 	const struct task_state *state = &work->model->text.task.state;
+	const struct task *task = state->task;
+	bool in_pipeline = work->request->in_pipeline && work->request->task == API_PREDICT && task->put_pipeline;
 	int64_t count = task_answers(&work->inputs.set);
 	if (work->request->is_list)
 		buffer_char(out, '[');
 	for (int64_t i = 0; i < count; i++) {
 		if (i > 0)
 			buffer_char(out, ',');
-		if (state->task->put(state, &work->inputs.set, &work->outputs, i, out) != OK)
+		enum status status =
+			(in_pipeline ? task->put_pipeline : task->put)(state, &work->inputs.set, &work->outputs, i, out);
+		if (status == ERR_USAGE)
+			return api_fail(
+				error, FAULT_KIND, "parameters",
+				"the model's tags do not mark entities: leave out 'parameters' to get the tag of each word");
+		if (status != OK)
 			return api_fail_internal(error);
 	}
 	if (work->request->is_list)
 		buffer_char(out, ']');
+	return true;
+}
+
+/* The words of one blank, as the objects of transformers' fill-mask pipeline: each with the whole text. */
+static void put_filled(const struct model_work *work, int64_t t, int32_t blank, int32_t *ids, struct buffer *text,
+		       struct json_writer *writer)
+{
+	const struct vocab *vocab = &work->model->text.session.tokenizer.vocab;
+	const struct encoder_text *input = &work->inputs.texts[t];
+	int64_t size = (work->outputs.starts[t + 1] - work->outputs.starts[t]) / input->row_count;
+	int64_t first = work->outputs.starts[t] + blank * size;
+	memcpy(ids, input->ids, (size_t)input->count * sizeof *ids);
+	json_open(writer, NULL, '[');
+	for (int64_t i = first; i < first + size; i++) {
+		ids[input->rows[blank]] = work->words[i];
+		json_open(writer, NULL, '{');
+		json_put_float(writer, "score", work->outputs.values[i]);
+		json_put_integer(writer, "token", work->words[i]);
+		buffer_clear(text);
+		vocab_decode(vocab, &work->words[i], 1, false, text);
+		json_put_text(writer, "token_str", buffer_string(text), text->size);
+		buffer_clear(text);
+		vocab_decode(vocab, ids, input->count, input->row_count == 1, text);
+		json_put_text(writer, "sequence", buffer_string(text), text->size);
+		json_close(writer);
+	}
+	json_close(writer);
+}
+
+/* A list of words for a text with one blank; otherwise a list of such lists. */
+static bool write_filled(const struct model_work *work, struct buffer *out, struct api_error *error)
+{
+	struct json_writer writer = {.out = out};
+	struct buffer text = {0};
+	int32_t *ids;
+	if (memory_new(&ids, work->model->text.longest, sizeof *ids, "a text") != OK)
+		return api_fail_internal(error);
+	if (work->request->is_list)
+		json_open(&writer, NULL, '[');
+	for (int64_t t = 0; t < work->job.count; t++) {
+		int32_t blanks = work->inputs.texts[t].row_count;
+		if (blanks > 1)
+			json_open(&writer, NULL, '[');
+		for (int32_t b = 0; b < blanks; b++)
+			put_filled(work, t, b, ids, &text, &writer);
+		if (blanks > 1)
+			json_close(&writer);
+	}
+	if (work->request->is_list)
+		json_close(&writer);
+	out->failed = out->failed || text.failed;
+	buffer_release(&text);
+	free(ids);
 	return true;
 }
 
@@ -110,9 +302,13 @@ static bool write_blanks(const struct model_work *work, struct buffer *out)
 bool model_work_write(struct model_work *work, struct buffer *out, struct api_error *error)
 {
 	switch (work->request->task) {
-	case API_EMBED: return write_vectors(work, out, error);
+	case API_EMBED: return write_vectors(work, out);
+	case API_EMBED_ALL: return write_rows(work, out);
+	case API_SIMILARITY: return write_similarities(work, out);
+	case API_TOKENIZE: return write_tokens(work, out, error);
+	case API_DECODE: return write_texts(work, out);
 	case API_RERANK: return write_ranks(work, out, error);
-	case API_FILL: return write_blanks(work, out);
+	case API_FILL: return work->request->in_pipeline ? write_filled(work, out, error) : write_blanks(work, out);
 	case API_ANSWER: return write_objects(work, out, error);
 	case API_PREDICT: break;
 	}

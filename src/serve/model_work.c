@@ -62,7 +62,7 @@ static struct served_model *only_model(const struct models *models, enum api_tas
 /* What the request calls its inputs. */
 static const char *inputs_of(const struct api_request *request)
 {
-	return request->style == API_OPENAI ? "input" : "inputs";
+	return request->style == API_OPENAI ? "input" : request->style == API_COHERE ? "documents" : "inputs";
 }
 
 /* Distinguishes errors in the client's inputs from our own. */
@@ -179,6 +179,19 @@ static bool check_blanks(const struct model_work *work, struct api_error *error)
 		(long long)blanks, (long long)request->top_k, FILLED_MOST);
 }
 
+/* The numbers that the tokens of a request may have in all: each is some 11 bytes of the answer. */
+#define NUMBERS_MOST 8000000
+
+static bool check_numbers(const struct model_work *work, struct api_error *error)
+{
+	int64_t numbers = work->token_count * work->model->text.hidden;
+	if (work->request->task != API_EMBED_ALL || numbers <= NUMBERS_MOST)
+		return true;
+	return api_fail(error, FAULT_INPUT, inputs_of(work->request),
+			"the vectors of the request's %lld tokens come to more than %d numbers: send it in parts",
+			(long long)work->token_count, NUMBERS_MOST);
+}
+
 bool model_work_make(struct model_work *out, const struct models *models, const struct api_request *request, bool truncates,
 		     const struct work_limits *limits, struct api_error *error)
 {
@@ -189,10 +202,12 @@ bool model_work_make(struct model_work *out, const struct models *models, const 
 	if (request->truncate != AS_SET)
 		truncates = request->truncate == YES;
 	bool of_task = out->model->text.has_task;
-	if (request->task == API_EMBED && !find_dimensions(out, error))
+	if ((request->task == API_EMBED || request->task == API_SIMILARITY) && !find_dimensions(out, error))
 		return false;
 	if (!check_size(out, limits, error))
 		return false;
+	if (request->task == API_TOKENIZE || request->task == API_DECODE)
+		return true;
 	if (!(of_task ? encode_task(out, truncates, error) : encode_texts(out, truncates, error)))
 		return false;
 	if (!check_blanks(out, error))
@@ -206,8 +221,11 @@ bool model_work_make(struct model_work *out, const struct models *models, const 
 	}
 	if (out->token_count > limits->tokens)
 		return too_many_tokens(request, out->token_count, "", limits, error);
+	if (!check_numbers(out, error))
+		return false;
 	out->job.tokens = out->tokens;
-	out->job.model = (int)(out->model - models->models) * MODEL_LANES + (request->task == API_FILL);
+	int lane = request->task == API_FILL ? 1 : request->task == API_EMBED_ALL ? 2 : 0;
+	out->job.model = (int)(out->model - models->models) * MODEL_LANES + lane;
 	return true;
 }
 
@@ -233,6 +251,8 @@ static struct encoder_wish wish_of(const struct served_model *model, const struc
 {
 	if (model->text.has_task)
 		return (struct encoder_wish){.answer = ENCODER_HEAD};
+	if (work_of(&parts[0])->request->task == API_EMBED_ALL)
+		return (struct encoder_wish){.answer = ENCODER_ROWS};
 	if (work_of(&parts[0])->request->task != API_FILL)
 		return (struct encoder_wish){.answer = ENCODER_VECTORS, .pooling = model->text.pooling};
 	struct encoder_wish wish = {.answer = ENCODER_WORDS};
@@ -257,19 +277,28 @@ static void place_words(struct model_work *work, int64_t text, const struct enco
 	}
 }
 
+/* How many numbers the model computes for a text. */
+static int64_t output_size(const struct model_work *work, const struct encoder_text *text)
+{
+	const struct text_model *model = &work->model->text;
+	int64_t vocab = model->session.tokenizer.vocab.count, k = work->request->top_k;
+	switch (work->request->task) {
+	case API_FILL: return text->row_count * (k < vocab ? k : vocab);
+	case API_EMBED_ALL: return (int64_t)text->count * model->hidden;
+	default: return text_model_width(model);
+	}
+}
+
 /* Makes room for the results of a request's texts; for tasks, it exists already. */
 static enum status make_outputs(struct model_work *work)
 {
 	const struct api_request *request = work->request;
-	const struct served_model *model = work->model;
 	struct task_outputs *outputs = &work->outputs;
-	int64_t vocab = model->text.session.tokenizer.vocab.count, k = request->top_k < vocab ? request->top_k : vocab;
 	if (outputs->starts)
 		return OK;
 	TRY(memory_new(&outputs->starts, work->job.count + 1, sizeof *outputs->starts, "answers"));
 	for (int64_t i = 0; i < work->job.count; i++)
-		outputs->starts[i + 1] = outputs->starts[i] + (request->task == API_FILL ? work->inputs.texts[i].row_count * k
-											 : text_model_width(&model->text));
+		outputs->starts[i + 1] = outputs->starts[i] + output_size(work, &work->inputs.texts[i]);
 	outputs->count = work->job.count;
 	if (request->task == API_FILL)
 		TRY(memory_new(&work->words, outputs->starts[outputs->count], sizeof *work->words, "answers"));

@@ -6,6 +6,7 @@
 #include "serve/batcher.h"
 #include "serve/models.h"
 
+/* Requests to the tokenizer have nothing to compute: job.count is 0, and the answer can be written at once. */
 struct model_work {
 	struct batch_job job; /* first member: a pointer to it is cast to the model_work */
 	struct served_model *model;
@@ -20,7 +21,7 @@ struct model_work {
 };
 
 /* Lanes of the batcher per model: work that is computed differently must not share a batch. */
-#define MODEL_LANES 2
+#define MODEL_LANES 3
 
 /* What one request may cost. */
 struct work_limits {

@@ -86,9 +86,9 @@ static enum status read_checksum(struct served_model *model)
 /* The tasks that clients may ask for. */
 static unsigned find_tasks(const struct text_model *text)
 {
-	unsigned tasks = 0;
+	unsigned tasks = 1u << API_TOKENIZE | 1u << API_DECODE;
 	if (text->makes_vectors)
-		tasks |= 1u << API_EMBED;
+		tasks |= 1u << API_EMBED | 1u << API_SIMILARITY | 1u << API_EMBED_ALL;
 	if (text->fills_blanks)
 		tasks |= 1u << API_FILL;
 	if (!text->has_task)

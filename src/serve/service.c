@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/stop.h"
 #include "serve/api_keys.h"
+#include "serve/endpoints.h"
 #include "serve/http.h"
 #include "serve/metrics.h"
 #include "serve/model_work.h"
@@ -19,6 +20,7 @@
 #include "serve/supervisor.h"
 
 #define JSON_TYPE "application/json"
+#define HTML_TYPE "text/html; charset=utf-8"
 
 struct service {
 	struct service_options settings;
@@ -28,8 +30,8 @@ struct service {
 	struct batcher *batcher;
 	struct metrics *metrics;
 	struct http_server *http;
-	struct buffer page, openai_models, info; /* constant answers */
-	atomic_llong waiting;                    /* requests queued or being computed */
+	struct buffer page, docs, openapi, openai_models, info; /* constant answers */
+	atomic_llong waiting;                                   /* requests queued or being computed */
 	atomic_bool stopping;
 	bool checks_host; /* only names of this machine and those allowed are answered under */
 };
@@ -44,50 +46,6 @@ struct pending {
 };
 
 /* ---- Endpoints ---- */
-
-enum endpoint_kind { GET_PAGE, GET_HEALTH, GET_MODELS, GET_INFO, GET_METRICS, POST_TASK, POST_ANY };
-
-struct endpoint {
-	const char *path;
-	enum endpoint_kind kind;
-	enum api_style style;
-	enum api_task task;
-	bool is_public; /* needs no API key */
-};
-
-static const struct endpoint endpoints[] = {
-	{"/", GET_PAGE, API_TEI, 0, true},
-	{"/", POST_ANY, API_TEI, 0, false},
-	{"/health", GET_HEALTH, API_TEI, 0, true},
-	{"/ping", GET_HEALTH, API_TEI, 0, true},
-	{"/info", GET_INFO, API_TEI, 0, false},
-	{"/metrics", GET_METRICS, API_TEI, 0, false},
-	{"/v1/models", GET_MODELS, API_OPENAI, 0, false},
-	{"/v1/embeddings", POST_TASK, API_OPENAI, API_EMBED, false},
-	{"/embeddings", POST_TASK, API_OPENAI, API_EMBED, false},
-	{"/embed", POST_TASK, API_TEI, API_EMBED, false},
-	{"/predict", POST_TASK, API_TEI, API_PREDICT, false},
-	{"/rerank", POST_TASK, API_TEI, API_RERANK, false},
-	{"/fill", POST_TASK, API_TEI, API_FILL, false},
-	{"/answer", POST_TASK, API_TEI, API_ANSWER, false},
-};
-#define ENDPOINTS (sizeof endpoints / sizeof *endpoints)
-
-static bool fits_method(const struct endpoint *endpoint, const char *method)
-{
-	if (endpoint->kind >= POST_TASK)
-		return strcmp(method, "POST") == 0;
-	return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-}
-
-/* Errors on the paths that OpenAI's clients use have OpenAI's format. */
-static enum api_style style_of(const char *path)
-{
-	for (size_t i = 0; i < ENDPOINTS; i++)
-		if (strcmp(endpoints[i].path, path) == 0)
-			return endpoints[i].style;
-	return strncmp(path, "/v1/", 4) == 0 ? API_OPENAI : API_TEI;
-}
 
 static void answer_error(struct service *service, struct http_exchange *exchange, enum api_style style,
 			 const struct api_error *error)
@@ -128,27 +86,23 @@ static void answer_with(struct http_exchange *exchange, const char *type, const 
 /* NULL: *error says that the path or the method does not exist; for a wrong method, the answer's `allow` lists the valid ones. */
 static const struct endpoint *find_endpoint(struct http_exchange *exchange, struct api_error *error)
 {
-	const char *allow = NULL;
-	for (size_t i = 0; i < ENDPOINTS; i++) {
-		if (strcmp(endpoints[i].path, exchange->path) != 0)
-			continue;
-		if (fits_method(&endpoints[i], exchange->method))
-			return &endpoints[i];
-		allow = allow ? "GET, HEAD, POST" : endpoints[i].kind >= POST_TASK ? "POST" : "GET, HEAD";
-	}
-	exchange->answer.allow = allow;
-	if (allow)
+	const char *allow;
+	const struct endpoint *found = endpoint_find(exchange->path, exchange->method, &allow);
+	exchange->answer.allow = found ? NULL : allow;
+	if (!found && allow)
 		api_fail(error, FAULT_METHOD, NULL, "%.100s takes %s, not %.20s", exchange->path, allow, exchange->method);
-	else
+	else if (!found)
 		api_fail(error, FAULT_PATH, NULL, "there is nothing at %.200s", exchange->path);
-	return NULL;
+	return found;
 }
 
 static void answer_get(struct service *service, struct http_exchange *exchange, const struct endpoint *endpoint)
 {
 	struct api_error error;
 	switch (endpoint->kind) {
-	case GET_PAGE: answer_with(exchange, "text/html; charset=utf-8", &service->page); return;
+	case GET_PAGE: answer_with(exchange, HTML_TYPE, &service->page); return;
+	case GET_DOCS: answer_with(exchange, HTML_TYPE, &service->docs); return;
+	case GET_OPENAPI: answer_with(exchange, JSON_TYPE, &service->openapi); return;
 	case GET_INFO: answer_with(exchange, JSON_TYPE, &service->info); return;
 	case GET_MODELS: answer_with(exchange, JSON_TYPE, &service->openai_models); return;
 	case GET_METRICS:
@@ -162,7 +116,7 @@ static void answer_get(struct service *service, struct http_exchange *exchange, 
 	if (!atomic_load(&service->stopping))
 		return;
 	api_fail(&error, FAULT_STOPPING, NULL, "the service is stopping");
-	answer_error(service, exchange, endpoint->style, &error);
+	answer_error(service, exchange, endpoint_style(endpoint->path), &error);
 }
 
 /* ---- Tasks ---- */
@@ -170,12 +124,14 @@ static void answer_get(struct service *service, struct http_exchange *exchange, 
 static enum metric_counter counter_of(const struct api_request *request, bool success)
 {
 	int offset = success ? SUCCESS_EMBED - COUNT_EMBED : 0;
-	return (enum metric_counter)(COUNT_EMBED + (int)request->task + offset);
+	return (enum metric_counter)(COUNT_EMBED + (request->task <= API_ANSWER ? (int)request->task : 0) + offset);
 }
 
 static void count_request(struct service *service, const struct api_request *request, bool success)
 {
 	bool many = request->count > 1;
+	if (request->task == API_TOKENIZE || request->task == API_DECODE)
+		return;
 	metrics_count(service->metrics, success ? (many ? SUCCESS_BATCH : SUCCESS_SINGLE) : many ? COUNT_BATCH : COUNT_SINGLE);
 	metrics_count(service->metrics, counter_of(request, success));
 }
@@ -228,37 +184,29 @@ static bool check_body(const struct service *service, const struct http_exchange
 	return true;
 }
 
-/* POST / asks the only model for its task, as clients of single-model services do. */
-static bool find_task(const struct service *service, const struct endpoint *endpoint, enum api_task *out, struct api_error *error)
+/* POST / asks the only model for its task, as clients of single-model services do. NULL: *error says why. */
+static const struct api_form *find_form(const struct service *service, const struct endpoint *endpoint, struct api_error *error)
 {
-	*out = endpoint->task;
-	if (endpoint->kind == POST_TASK)
-		return true;
+	static const struct api_form *const order[] = {&tei_embed, &tei_predict, &own_answer, &own_fill};
 	const struct served_model *model = &service->models.models[0];
-	if (service->models.count > 1)
-		return api_fail(error, FAULT_PATH, NULL, "several models are served here: ask /embed, /predict, /rerank, ...");
-	static const enum api_task order[] = {API_EMBED, API_PREDICT, API_ANSWER, API_FILL};
+	if (endpoint->form)
+		return endpoint->form;
+	if (service->models.count > 1) {
+		api_fail(error, FAULT_PATH, NULL, "several models are served here: ask /embed, /predict, /rerank, ...");
+		return NULL;
+	}
 	int i = 0;
-	while (!model_can(model, order[i]))
+	while (!model_can(model, order[i]->task))
 		i++;
-	*out = model_is_reranker(model) ? API_RERANK : order[i];
-	return true;
+	return model_is_reranker(model) ? &tei_rerank : order[i];
 }
 
 static bool read_request(const struct service *service, const struct http_exchange *exchange, const struct endpoint *endpoint,
 			 struct api_request *out, struct api_error *error)
 {
 	const struct api_limits limits = {.max_texts = service->settings.max_client_batch_size};
-	const char *body = buffer_string(&exchange->body);
-	size_t size = exchange->body.size;
-	enum api_task task;
-	if (!find_task(service, endpoint, &task, error))
-		return false;
-	if (endpoint->style == API_OPENAI)
-		return api_read_openai(out, body, size, &limits, error);
-	if (task == API_FILL || task == API_ANSWER)
-		return api_read_own(out, task, body, size, &limits, error);
-	return api_read_tei(out, task, body, size, &limits, error);
+	const struct api_form *form = find_form(service, endpoint, error);
+	return form && api_read(out, form, buffer_string(&exchange->body), exchange->body.size, &limits, error);
 }
 
 static bool refuse_busy(struct service *service, struct http_exchange *exchange, struct api_error *error)
@@ -271,7 +219,7 @@ static bool refuse_busy(struct service *service, struct http_exchange *exchange,
 /* Limit on the text of a request, as a multiple of the limit on its body: a query is read again with each of its texts. */
 #define BYTES_OF_BODY 4
 
-/* Encodes the request and queues it. False: *error says why. */
+/* Encodes the request and queues it, if there is anything to compute. False: *error says why. */
 static bool queue_request(struct service *service, struct http_exchange *exchange, const struct endpoint *endpoint,
 			  struct pending *pending, struct api_error *error)
 {
@@ -288,6 +236,8 @@ static bool queue_request(struct service *service, struct http_exchange *exchang
 	if (!model_work_make(&pending->work, &service->models, &pending->request, service->settings.auto_truncate, &limits,
 			     error))
 		return false;
+	if (pending->work.job.count == 0)
+		return true;
 	metrics_observe(service->metrics, SECONDS_TOKENIZATION, clock_seconds() - began);
 	for (int64_t i = 0; i < pending->work.job.count; i++)
 		metrics_observe(service->metrics, INPUT_LENGTH, pending->work.tokens[i]);
@@ -314,11 +264,15 @@ static bool begin_task(struct service *service, struct http_exchange *exchange, 
 		exchange->own = pending;
 		fine = queue_request(service, exchange, endpoint, pending, &error);
 	}
-	if (fine)
+	if (fine && pending->work.job.count > 0)
 		return false;
+	fine = fine && model_work_write(&pending->work, &exchange->answer.body, &error);
+	exchange->answer.status = 200;
+	exchange->answer.content_type = JSON_TYPE;
+	if (!fine)
+		answer_error(service, exchange, endpoint_style(endpoint->path), &error);
 	exchange->own = NULL;
 	release_pending(pending);
-	answer_error(service, exchange, endpoint->style, &error);
 	return true;
 }
 
@@ -373,19 +327,34 @@ static bool wants_body(void *context, const struct http_exchange *exchange)
 	const struct service *service = context;
 	if (!allows_host(service, exchange->host))
 		return false;
-	for (size_t i = 0; i < ENDPOINTS; i++)
-		if (strcmp(endpoints[i].path, exchange->path) == 0 && fits_method(&endpoints[i], exchange->method))
-			return endpoints[i].kind >= POST_TASK &&
-			       (endpoints[i].is_public || api_keys_allow(&service->keys, exchange->authorization));
-	return false;
+	const char *allow;
+	const struct endpoint *endpoint = endpoint_find(exchange->path, exchange->method, &allow);
+	return endpoint && endpoint->kind >= POST_TASK &&
+	       (endpoint->is_public || api_keys_allow(&service->keys, exchange->authorization));
+}
+
+/* NULL: pages of this origin may not read answers. */
+static const char *shared_with(const struct service *service, const char *origin)
+{
+	const struct option_list *allowed = &service->settings.cors_origin;
+	for (int64_t i = 0; i < allowed->count && *origin; i++)
+		if (strcmp(allowed->values[i], "*") == 0 || strcasecmp(allowed->values[i], origin) == 0)
+			return allowed->values[i];
+	return NULL;
 }
 
 static bool on_begin(void *context, struct http_exchange *exchange)
 {
 	struct service *service = context;
 	struct api_error error;
+	exchange->answer.shared_with = shared_with(service, exchange->origin);
 	if (!check_request(service, exchange, &error)) {
-		answer_error(service, exchange, style_of(exchange->path), &error);
+		answer_error(service, exchange, endpoint_style(exchange->path), &error);
+		return true;
+	}
+	if (exchange->answer.shared_with && strcmp(exchange->method, "OPTIONS") == 0) {
+		exchange->answer.is_preflight = true;
+		exchange->answer.status = 204;
 		return true;
 	}
 	const struct endpoint *endpoint = find_endpoint(exchange, &error);
@@ -393,11 +362,11 @@ static bool on_begin(void *context, struct http_exchange *exchange)
 		api_fail(&error, FAULT_KEY, NULL, "%s",
 			 *exchange->authorization ? "this API key is not known here"
 						  : "an API key is needed: Authorization: Bearer KEY");
-		answer_error(service, exchange, endpoint->style, &error);
+		answer_error(service, exchange, endpoint_style(endpoint->path), &error);
 		return true;
 	}
 	if (!endpoint)
-		answer_error(service, exchange, style_of(exchange->path), &error);
+		answer_error(service, exchange, endpoint_style(exchange->path), &error);
 	else if (endpoint->kind >= POST_TASK)
 		return begin_task(service, exchange, endpoint);
 	else
@@ -489,6 +458,10 @@ static enum status write_answers(struct service *service)
 	free(names);
 	write_info(service);
 	page_write(&service->page);
+	docs_page_write(&service->docs);
+	endpoints_write_openapi(&service->openapi);
+	TRY(buffer_status(&service->docs));
+	TRY(buffer_status(&service->openapi));
 	TRY(buffer_status(&service->openai_models));
 	TRY(buffer_status(&service->info));
 	return buffer_status(&service->page);
@@ -591,6 +564,8 @@ void service_close(struct service *service)
 	metrics_close(service->metrics);
 	api_keys_release(&service->keys);
 	buffer_release(&service->page);
+	buffer_release(&service->docs);
+	buffer_release(&service->openapi);
 	buffer_release(&service->openai_models);
 	buffer_release(&service->info);
 	free(service);

@@ -11,6 +11,7 @@ struct service_options {
 	/* Further values of Host, with or without a port. Without keys, a service that only this machine can reach answers only
 	 * under names of this machine and these; elsewhere Host counts only if there are any. */
 	struct option_list allowed_hosts;
+	struct option_list cors_origin;    /* origins whose pages may use the service from a browser; "*": all */
 	const char *listen, *api_key_file; /* address:port; NULL: everyone may use the service */
 	bool auto_truncate;
 	int64_t max_seq_length, max_batch_tokens, max_queue_tokens, max_concurrent_requests, max_client_batch_size,

@@ -1,5 +1,5 @@
 /* Bodies of requests to bertc serve, in every form. Accepted requests keep to the limits and to what the forms promise;
- * refusals say why, and the error is JSON in both styles. */
+ * refusals say why, and the error is JSON in every style. */
 #include "fuzz.h"
 #include "serve/api.h"
 
@@ -11,17 +11,22 @@ FUZZ_SEEDS(FUZZ_SEED("e{\"input\": [\"a\", [2, 7, 3]], \"model\": \"m\", \"encod
 	   FUZZ_SEED("p{\"inputs\": [\"a\", \"b\"]}"),
 	   FUZZ_SEED("r{\"query\": \"q\", \"texts\": [\"a\", \"b\"], \"return_text\": true}"),
 	   FUZZ_SEED("f{\"inputs\": [\"a [MASK]\"], \"top_k\": 3}"),
+	   FUZZ_SEED("s{\"inputs\": {\"source_sentence\": \"a\", \"sentences\": [\"b\"]}, \"parameters\": {\"truncate\": true}}"),
+	   FUZZ_SEED("k{\"inputs\": [\"a\"], \"add_special_tokens\": false}"),
+	   FUZZ_SEED("d{\"ids\": [[2, 7, 3]], \"skip_special_tokens\": false}"),
+	   FUZZ_SEED("c{\"query\": \"q\", \"documents\": [\"a\", {\"text\": \"b\"}], \"top_n\": 1}"),
 	   FUZZ_SEED("a{\"inputs\": [{\"question\": \"q\", \"context\": \"c\"}]}"),
 	   FUZZ_SEED("a{\"question\": \"q\", \"context\": \"c\"}"))
 
 static void check_request(const struct api_request *request, const struct api_limits *limits)
 {
-	BUG_IF(request->count < 1 || request->count > limits->max_texts);
+	BUG_IF(request->count < 1 || request->count > limits->max_texts + (request->task == API_SIMILARITY));
 	for (int64_t i = 0; i < request->count; i++) {
 		const struct text_input *input = &request->inputs[i];
 		BUG_IF((input->text != NULL) == (input->ids != NULL));
 		BUG_IF(input->text && !input->text[0]);
-		BUG_IF(input->ids && (request->task != API_EMBED || input->id_count < 1));
+		bool takes_ids = request->task == API_EMBED || request->task == API_EMBED_ALL || request->task == API_DECODE;
+		BUG_IF(input->ids && (!takes_ids || input->id_count < 1));
 		for (int64_t k = 0; k < input->id_count; k++)
 			BUG_IF(input->ids[k] < 0);
 		BUG_IF((request->task == API_RERANK || request->task == API_ANSWER) && !(input->pair && input->pair[0]));
@@ -32,7 +37,7 @@ static void check_request(const struct api_request *request, const struct api_li
 static void check_error(const struct api_error *error)
 {
 	BUG_IF(error->fault == FAULT_NONE || error->fault == FAULT_FAILED || !error->message[0]);
-	for (enum api_style style = API_OPENAI; style <= API_TEI; style++) {
+	for (enum api_style style = API_OPENAI; style <= API_COHERE; style++) {
 		struct buffer out = {0};
 		struct json_document document;
 		api_write_error(&out, style, error);
@@ -52,14 +57,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	if (count == 0)
 		return 0;
 	char *body = fuzz_copy(bytes + 1, count - 1);
-	switch (bytes[0]) {
-	case 'e': accepted = api_read_openai(&request, body, count - 1, &limits, &error); break;
-	case 't': accepted = api_read_tei(&request, API_EMBED, body, count - 1, &limits, &error); break;
-	case 'p': accepted = api_read_tei(&request, API_PREDICT, body, count - 1, &limits, &error); break;
-	case 'r': accepted = api_read_tei(&request, API_RERANK, body, count - 1, &limits, &error); break;
-	case 'f': accepted = api_read_own(&request, API_FILL, body, count - 1, &limits, &error); break;
-	default: accepted = api_read_own(&request, API_ANSWER, body, count - 1, &limits, &error); break;
-	}
+	static const struct {
+		char letter;
+		const struct api_form *form;
+	} forms[] = {{'e', &openai_embed}, {'t', &tei_embed},      {'p', &tei_predict},   {'r', &tei_rerank},
+		     {'f', &own_fill},     {'s', &tei_similarity}, {'v', &tei_embed_all}, {'k', &tei_tokenize},
+		     {'d', &tei_decode},   {'c', &cohere_rerank},  {0, &own_answer}};
+	size_t form = 0;
+	while (forms[form].letter && forms[form].letter != (char)bytes[0])
+		form++;
+	accepted = api_read(&request, forms[form].form, body, count - 1, &limits, &error);
 	if (accepted)
 		check_request(&request, &limits);
 	else

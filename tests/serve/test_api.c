@@ -9,19 +9,24 @@ static struct api_error error;
 static bool openai(const char *body)
 {
 	api_request_release(&request);
-	return api_read_openai(&request, body, strlen(body), &limits, &error);
+	return api_read(&request, &openai_embed, body, strlen(body), &limits, &error);
 }
 
 static bool tei(enum api_task task, const char *body)
 {
+	static const struct api_form *const forms[] = {
+		[API_EMBED] = &tei_embed,           [API_PREDICT] = &tei_predict,   [API_RERANK] = &tei_rerank,
+		[API_EMBED_ALL] = &tei_embed_all,   [API_TOKENIZE] = &tei_tokenize, [API_DECODE] = &tei_decode,
+		[API_SIMILARITY] = &tei_similarity,
+	};
 	api_request_release(&request);
-	return api_read_tei(&request, task, body, strlen(body), &limits, &error);
+	return api_read(&request, forms[task], body, strlen(body), &limits, &error);
 }
 
 static bool own(enum api_task task, const char *body)
 {
 	api_request_release(&request);
-	return api_read_own(&request, task, body, strlen(body), &limits, &error);
+	return api_read(&request, task == API_FILL ? &own_fill : &own_answer, body, strlen(body), &limits, &error);
 }
 
 /* The last request must have been refused for this reason, with `part` in the message. */
@@ -154,6 +159,52 @@ static void rankings_of_tei(void **state)
 	assert_refused(tei(API_RERANK, "{\"query\": \"q\", \"texts\": [[\"a\"]]}"), FAULT_FIELD, "not a list");
 }
 
+static bool cohere(const char *body)
+{
+	api_request_release(&request);
+	return api_read(&request, &cohere_rerank, body, strlen(body), &limits, &error);
+}
+
+static void rankings_of_cohere(void **state)
+{
+	assert_true(cohere("{\"query\": \"q\", \"documents\": [\"a\", {\"text\": \"b\"}], \"top_n\": 1, \"model\": \"m\", "
+			   "\"return_documents\": true, \"max_tokens_per_doc\": 4096}"));
+	assert_true(request.count == 2 && request.top_k == 1 && request.return_text && request.style == API_COHERE);
+	assert_string_equal(request.inputs[1].text, "q");
+	assert_string_equal(request.inputs[1].pair, "b");
+	assert_refused(cohere("{\"query\": \"q\"}"), FAULT_FIELD, "'documents' must be a list");
+	assert_refused(cohere("{\"documents\": [\"a\"]}"), FAULT_FIELD, "'query' is missing");
+	assert_refused(cohere("{\"query\": \"q\", \"documents\": [{\"title\": \"b\"}]}"), FAULT_FIELD, "not an object");
+	assert_refused(cohere("{\"query\": \"q\", \"documents\": [\"a\"], \"top_n\": 0}"), FAULT_FIELD, "'top_n' must be from 1");
+	assert_refused(cohere("{\"query\": \"q\", \"documents\": [\"a\"], \"rank_fields\": []}"), FAULT_FIELD, "'rank_fields'");
+	assert_refused(tei(API_RERANK, "{\"query\": \"q\", \"texts\": [{\"text\": \"b\"}]}"), FAULT_FIELD, "not an object");
+}
+
+static void tokens_and_similarities(void **state)
+{
+	assert_true(tei(API_TOKENIZE, "{\"inputs\": [\"a\", \"b\"], \"add_special_tokens\": false}"));
+	assert_true(request.count == 2 && !request.special);
+	assert_refused(tei(API_TOKENIZE, "{\"inputs\": [[1, 2]]}"), FAULT_FIELD, "not a list");
+	assert_true(tei(API_DECODE, "{\"ids\": [2, 7]}"));
+	assert_true(request.count == 1 && request.inputs[0].id_count == 2 && !request.special);
+	assert_true(tei(API_DECODE, "{\"ids\": [[2], [7, 3]], \"skip_special_tokens\": false}"));
+	assert_true(request.count == 2 && request.inputs[1].ids[1] == 3 && request.special);
+	assert_refused(tei(API_DECODE, "{\"ids\": 7}"), FAULT_FIELD, "list of token ids");
+	assert_refused(tei(API_DECODE, "{\"ids\": \"a\"}"), FAULT_FIELD, "not strings");
+	assert_true(tei(API_SIMILARITY, "{\"inputs\": {\"source_sentence\": \"a\", \"sentences\": [\"b\", \"c\", \"d\"]}, "
+					"\"parameters\": {\"truncate\": false, \"prompt_name\": \"query\"}}"));
+	assert_true(request.count == 4 && request.truncate == NO);
+	assert_string_equal(request.inputs[0].text, "a");
+	assert_string_equal(request.inputs[3].text, "d");
+	assert_string_equal(request.prompt_name, "query");
+	assert_refused(tei(API_SIMILARITY, "{\"inputs\": \"a\"}"), FAULT_FIELD, "'source_sentence' and 'sentences'");
+	assert_refused(tei(API_SIMILARITY, "{\"inputs\": {\"source_sentence\": \"a\", \"sentences\": \"b\"}}"), FAULT_FIELD,
+		       "'sentences' must be a list");
+	assert_refused(tei(API_SIMILARITY, "{\"inputs\": {\"source_sentence\": \"a\", \"sentences\": []}}"), FAULT_EMPTY,
+		       "'sentences' is empty");
+	assert_refused(tei(API_EMBED_ALL, "{\"inputs\": \"a\", \"normalize\": true}"), FAULT_FIELD, "'normalize'");
+}
+
 static void blanks_and_questions(void **state)
 {
 	assert_true(own(API_FILL, "{\"inputs\": \"a [MASK]\"}"));
@@ -183,8 +234,13 @@ static void parameters_of_huggingface_hub(void **state)
 {
 	assert_true(tei(API_PREDICT, "{\"inputs\": \"a\", \"parameters\": {}}"));
 	assert_true(tei(API_EMBED, "{\"inputs\": \"a\", \"parameters\": {\"top_k\": null}}"));
+	assert_true(own(API_FILL, "{\"inputs\": \"a\"}"));
+	assert_true(!request.in_pipeline);
 	assert_true(own(API_FILL, "{\"inputs\": \"a\", \"parameters\": {\"top_k\": 3}}"));
-	assert_int_equal(request.top_k, 3);
+	assert_true(request.top_k == 3 && request.in_pipeline);
+	assert_true(tei(API_PREDICT, "{\"inputs\": \"a\", \"parameters\": {\"aggregation_strategy\": \"first\"}}"));
+	assert_refused(tei(API_PREDICT, "{\"inputs\": \"a\", \"parameters\": {\"aggregation_strategy\": \"max\"}}"), FAULT_FIELD,
+		       "must be first");
 	assert_true(own(API_ANSWER, "{\"inputs\": {\"question\": \"q\", \"context\": \"c\"}, \"parameters\": null}"));
 	assert_refused(tei(API_PREDICT, "{\"inputs\": \"a\", \"parameters\": {\"top_k\": 3}}"), FAULT_FIELD,
 		       "unknown field 'top_k' in 'parameters'");
@@ -233,6 +289,12 @@ static void scores_are_sorted(void **state)
 	tei_write_ranks(&out, ranks, 3, texts);
 	assert_text(&out, "[{\"index\":1,\"text\":\"b\",\"score\":0.5},{\"index\":2,\"text\":\"c\",\"score\":0.25},"
 			  "{\"index\":0,\"text\":\"a\",\"score\":0.25}]");
+	struct api_score best[] = {{NULL, 0.25, 0}, {NULL, 0.5, 0}, {NULL, 0.25, 0}};
+	cohere_write_ranks(&out, "m", best, 3, 2, texts, 9);
+	assert_text(
+		&out,
+		"{\"id\":\"rerank\",\"model\":\"m\",\"results\":[{\"index\":1,\"relevance_score\":0.5,\"document\":{\"text\":"
+		"\"b\"}},{\"index\":0,\"relevance_score\":0.25,\"document\":{\"text\":\"a\"}}],\"usage\":{\"total_tokens\":9}}");
 	struct api_score again[] = {{NULL, 1, 0}};
 	tei_write_ranks(&out, again, 1, NULL);
 	assert_text(&out, "[{\"index\":0,\"score\":1.0}]");
@@ -251,6 +313,9 @@ static void errors_have_the_form_of_their_family(void **state)
 	api_fail(&error, FAULT_BUSY, NULL, "busy");
 	api_write_error(&out, API_TEI, &error);
 	assert_text(&out, "{\"error\":\"busy\",\"error_type\":\"Overloaded\"}");
+	api_write_error(&out, API_COHERE, &error);
+	assert_text(&out, "{\"message\":\"busy\",\"detail\":\"busy\"}");
+	assert_int_equal(api_status(FAULT_FIELD, API_COHERE), 400);
 	assert_int_equal(api_status(FAULT_BUSY, API_TEI), 429);
 	assert_int_equal(api_status(FAULT_FIELD, API_OPENAI), 400);
 	assert_int_equal(api_status(FAULT_FIELD, API_TEI), 422);
@@ -282,6 +347,8 @@ int main(void)
 		cmocka_unit_test(embeddings_of_tei),
 		cmocka_unit_test(predictions_of_tei),
 		cmocka_unit_test(rankings_of_tei),
+		cmocka_unit_test(rankings_of_cohere),
+		cmocka_unit_test(tokens_and_similarities),
 		cmocka_unit_test(blanks_and_questions),
 		cmocka_unit_test(parameters_of_huggingface_hub),
 		cmocka_unit_test(answers_are_written),

@@ -85,6 +85,145 @@ static void every_model_answers(void **state)
 	server_stop(&server);
 }
 
+/* Formats of other services, of which the clients' own tests are elsewhere. */
+static void other_dialects(void **state)
+{
+	struct server server;
+	start(&server, "");
+	assert_answer(&server, 200, "/v2/rerank", "{\"query\": \"waa\", \"documents\": [\"wab\", \"wac\"], \"top_n\": 1}",
+		      "\"model\":\"rank\",\"results\":[{\"index\":");
+	assert_null(strstr(
+		ask(&server, 200, "/v1/rerank", "{\"query\": \"waa\", \"documents\": [\"wab\", \"wac\"], \"top_n\": 1}"), "},{"));
+	assert_answer(&server, 400, "/v1/rerank", "{\"query\": \"waa\"}", "{\"message\":\"'documents' must be");
+	assert_answer(&server, 404, "/v2/rerank", "{\"query\": \"a\", \"documents\": [\"a\"], \"model\": \"none\"}",
+		      "{\"message\":");
+	assert_answer(&server, 405, "/v2/rerank", NULL, "{\"message\":");
+	/* Any model has a tokenizer. */
+	assert_string_equal(ask(&server, 200, "/tokenize", "{\"inputs\": \"\u00a0wai [MASK]\", \"model\": \"mood\"}"),
+			    "[[{\"id\":2,\"text\":\"[CLS]\",\"special\":true,\"start\":null,\"stop\":null},"
+			    "{\"id\":8,\"text\":\"wai\",\"special\":false,\"start\":1,\"stop\":4},"
+			    "{\"id\":4,\"text\":\"[MASK]\",\"special\":false,\"start\":5,\"stop\":11},"
+			    "{\"id\":3,\"text\":\"[SEP]\",\"special\":true,\"start\":null,\"stop\":null}]]");
+	assert_string_equal(ask(&server, 200, "/tokenize",
+				"{\"inputs\": [\"wai\", \" \"], \"add_special_tokens\": false, \"model\": \"tagger\"}"),
+			    "[[{\"id\":8,\"text\":\"wai\",\"special\":false,\"start\":0,\"stop\":3}],[]]");
+	assert_answer(&server, 422, "/tokenize", "{\"inputs\": \"waa\"}", "several models can tokenize");
+	assert_string_equal(ask(&server, 200, "/decode", "{\"ids\": [[2, 8, 9, 3], [8]], \"model\": \"words\"}"),
+			    "[\"wai waj\",\"wai\"]");
+	assert_string_equal(
+		ask(&server, 200, "/decode", "{\"ids\": [2, 8], \"skip_special_tokens\": false, \"model\": \"words\"}"),
+		"[\"[CLS] wai\"]");
+	assert_answer(&server, 200, "/similarity",
+		      "{\"inputs\": {\"source_sentence\": \"waa wab\", \"sentences\": [\"waa wab\", \"wac\"]}}", "[1.0,");
+	assert_answer(&server, 424, "/similarity",
+		      "{\"inputs\": {\"source_sentence\": \"a\", \"sentences\": [\"b\"]}, \"model\": \"mood\"}",
+		      "the model 'mood' cannot embed");
+	server_stop(&server);
+}
+
+/* The mean of a text's rows is its vector. */
+static void vectors_of_all_tokens(void **state)
+{
+	struct server server;
+	struct json_document rows, vector;
+	start_one(&server, "words", "");
+	const char *body = ask(&server, 200, "/embed_all", "{\"inputs\": [\"waa wab\", \"wac\"]}");
+	assert_ok(json_parse(&rows, "rows", body, strlen(body)));
+	body = ask(&server, 200, "/embed", "{\"inputs\": \"waa wab\", \"normalize\": false}");
+	assert_ok(json_parse(&vector, "vector", body, strlen(body)));
+	const struct json *first = rows.root->first_child, *mean = vector.root->first_child->first_child;
+	assert_int_equal(rows.root->child_count, 2);
+	assert_int_equal(first->child_count, 4);
+	assert_int_equal(first->next->child_count, 3);
+	for (int64_t k = 0; mean; k++, mean = mean->next) {
+		double sum = 0;
+		for (const struct json *row = first->first_child; row; row = row->next) {
+			const struct json *value = row->first_child;
+			for (int64_t i = 0; i < k; i++)
+				value = value->next;
+			sum += value->number;
+		}
+		assert_float_equal(sum / 4, mean->number, 1e-5);
+	}
+	json_release(&rows);
+	json_release(&vector);
+	assert_answer(&server, 422, "/embed_all", "{\"inputs\": \"a\", \"dimensions\": 8}", "'dimensions'");
+	server_stop(&server);
+}
+
+/* huggingface_hub sends "parameters", and expects what transformers' pipelines return. */
+static void answers_of_pipelines(void **state)
+{
+	struct server server;
+	start(&server, "");
+	assert_ok(file_write(test_path("line.txt"), "wac wab waa\n", 12));
+	assert_int_equal(
+		program("predict --precision fp32 --format pipeline --model %s/tags %s/line.txt", test_folder, test_folder), 0);
+	program_output.data[strcspn(program_output.data, "\n")] = '\0';
+	assert_string_equal(ask(&server, 200, "/predict",
+				"{\"inputs\": \"wac wab waa\", \"model\": \"tagger\", \"parameters\": {\"aggregation_strategy\": "
+				"\"first\"}}"),
+			    program_output.data);
+	const char *filled = ask(&server, 200, "/fill", "{\"inputs\": \"wai [MASK].\", \"parameters\": {\"top_k\": 2}}");
+	assert_int_equal(strncmp(filled, "[{\"score\":", 10), 0);
+	if (!strstr(filled, "\"sequence\":\"wai "))
+		fail_msg("%s", filled);
+	assert_answer(&server, 200, "/fill", "{\"inputs\": \"wai [MASK] [MASK]\", \"parameters\": {}}",
+		      "\"sequence\":\"[CLS] wai ");
+	server_stop(&server);
+}
+
+static void pages_of_allowed_origins(void **state)
+{
+	struct server server;
+	struct answer answer = {0};
+	const char *preflight = "OPTIONS /embed HTTP/1.1\r\nHost: localhost\r\nOrigin: %s\r\n\r\n";
+	static const char *const origins[] = {"https://app.example", "https://other.example"};
+	start_one(&server, "words", "--cors_origin https://app.example");
+	for (int i = 0; i < 2; i++) {
+		char text[200];
+		int client = client_open(&server);
+		snprintf(text, sizeof text, preflight, origins[i]);
+		assert_true(client_send(client, text, strlen(text)));
+		client_read(client, &answer);
+		assert_int_equal(answer.status, i == 0 ? 204 : 405);
+		assert_int_equal(strstr(buffer_string(&answer.head), "Access-Control-Allow-Headers: ") != NULL, i == 0);
+		/* An error, too, can be read. */
+		snprintf(text, sizeof text, "Origin: %s\r\n", origins[i]);
+		assert_true(client_ask(client, "/embed", text, "{}"));
+		client_read(client, &answer);
+		assert_int_equal(answer.status, 422);
+		assert_int_equal(strstr(buffer_string(&answer.head), "Access-Control-Allow-Origin: https://app.example\r\n") !=
+					 NULL,
+				 i == 0);
+		close(client);
+	}
+	server_stop(&server);
+	answer_release(&answer);
+	assert_int_equal(program("serve --model %s --cors_origin https://app.example/", test_path("words")), 2);
+}
+
+/* Every path of openapi.json is there; the page reads no other files. */
+static void endpoints_describe_themselves(void **state)
+{
+	struct server server;
+	struct json_document document;
+	start_one(&server, "words", "");
+	const char *text = ask(&server, 200, "/openapi.json", NULL);
+	assert_ok(json_parse(&document, "openapi.json", text, strlen(text)));
+	const struct json *paths = json_member(document.root, "paths");
+	assert_true(paths && paths->child_count > 15);
+	for (const struct json *path = paths->first_child; path; path = path->next) {
+		int status;
+		ask_with(&server, path->key, "", json_member(path, "post") ? "{" : NULL, &status);
+		assert_int_equal(status, json_member(path, "post") ? 400 : 200);
+	}
+	json_release(&document);
+	text = ask(&server, 200, "/docs", NULL);
+	assert_true(strstr(text, "openapi.json") && !strstr(text, "http://") && !strstr(text, "https://"));
+	server_stop(&server);
+}
+
 /* The same request alone and together with others: the same bytes. */
 struct crowd {
 	const struct server *server;
@@ -877,6 +1016,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_model_answers),
+		cmocka_unit_test(other_dialects),
+		cmocka_unit_test(vectors_of_all_tokens),
+		cmocka_unit_test(answers_of_pipelines),
+		cmocka_unit_test(pages_of_allowed_origins),
+		cmocka_unit_test(endpoints_describe_themselves),
 		cmocka_unit_test(answers_do_not_depend_on_company),
 		cmocka_unit_test(answers_are_those_of_predict),
 		cmocka_unit_test(what_cannot_be_answered_is_refused),

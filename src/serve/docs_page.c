@@ -1,0 +1,72 @@
+/* The page that shows openapi.json. */
+#include "serve/page.h"
+
+/* The page inserts everything as text, never as HTML. */
+static const char *const lines[] = {
+	"<!DOCTYPE html>\n",
+	"<html lang=\"en\">\n",
+	"<head>\n",
+	"<meta charset=\"utf-8\">\n",
+	"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
+	"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src "
+	"'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'\">\n",
+	"<link rel=\"icon\" href=\"data:,\">\n",
+	"<title>Endpoints of bertc serve</title>\n",
+	"<style>\n",
+	":root { color-scheme: light dark; --line: #8884; --accent: #2f6fde; --soft: #2f6fde22; }\n",
+	"body { font: 16px/1.5 system-ui, sans-serif; max-width: 56rem; margin: 2rem auto; padding: 0 1rem; }\n",
+	"h1 { font-size: 1.3rem; }\n",
+	"details { border: 1px solid var(--line); border-radius: 6px; padding: .4rem .8rem; margin: .5rem 0; }\n",
+	"summary { cursor: pointer; }\n",
+	"summary b { display: inline-block; width: 3.5rem; color: var(--accent); }\n",
+	"code { background: var(--soft); border-radius: 3px; padding: 0 .2rem; }\n",
+	"table { border-collapse: collapse; margin: .6rem 0; }\n",
+	"td { border-top: 1px solid var(--line); padding: .2rem .8rem .2rem 0; vertical-align: top; }\n",
+	"pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85rem; }\n",
+	"</style>\n",
+	"</head>\n",
+	"<body>\n",
+	"<h1>Endpoints of this server</h1>\n",
+	"<p>As <a href=\"openapi.json\">openapi.json</a>. The models can be tried <a href=\".\">here</a>.</p>\n",
+	"<div id=\"out\"></div>\n",
+	"<script>\n",
+	"\"use strict\";\n",
+	"const make = (tag, text, parent) => {\n",
+	"  const e = document.createElement(tag);\n",
+	"  if (text) e.textContent = text;\n",
+	"  parent.append(e);\n",
+	"  return e;\n",
+	"};\n",
+	"const type = s => s.enum ? s.enum.join(\" | \") : s.oneOf ? s.oneOf.map(type).join(\" or \") :\n",
+	"  s.type === \"array\" ? \"list of \" + type(s.items) : s.type;\n",
+	"const show = (path, method, it) => {\n",
+	"  const box = make(\"details\", \"\", document.getElementById(\"out\")), head = make(\"summary\", \"\", box);\n",
+	"  make(\"b\", method.toUpperCase(), head);\n",
+	"  make(\"code\", path, head);\n",
+	"  head.append(\" \" + it.summary);\n",
+	"  const answer = it.responses[200].content;\n",
+	"  if (it.requestBody) {\n",
+	"    const table = make(\"table\", \"\", box);\n",
+	"    for (const [name, s] of Object.entries(it.requestBody.content[\"application/json\"].schema.properties)) {\n",
+	"      const row = make(\"tr\", \"\", table);\n",
+	"      make(\"code\", name, make(\"td\", \"\", row));\n",
+	"      make(\"td\", type(s), row);\n",
+	"      make(\"td\", s.description, row);\n",
+	"    }\n",
+	"  }\n",
+	"  if (answer) make(\"pre\", JSON.stringify(answer[\"application/json\"].example, null, 1), box);\n",
+	"};\n",
+	"fetch(\"openapi.json\").then(a => a.json()).then(all => {\n",
+	"  for (const [path, methods] of Object.entries(all.paths))\n",
+	"    for (const [method, it] of Object.entries(methods)) show(path, method, it);\n",
+	"});\n",
+	"</script>\n",
+	"</body>\n",
+	"</html>\n",
+};
+
+void docs_page_write(struct buffer *out)
+{
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+		buffer_text(out, lines[i]);
+}
