@@ -185,7 +185,18 @@ struct framing {
 	int lengths, codings, hosts;
 	bool chunked;
 	const char *wrong;
+	const char *begin, *limit; /* the request's lines in the library's buffer; NULL: it does not keep them there */
+	const char *end;           /* of the last value seen there */
 };
+
+/* libmicrohttpd before 1.0 parses lines where they lie, and ends a value at a NUL. What followed still lies between the value and
+ * the next name, where otherwise there are only `line_ends` bytes. */
+static void check_rest(struct framing *framing, const char *next, int line_ends)
+{
+	bool inside = framing->limit && framing->end >= framing->begin && next >= framing->end && next <= framing->limit;
+	if (inside && next - framing->end > line_ends)
+		framing->wrong = "a NUL or a folded line in a header";
+}
 
 static bool is_named(const char *name, size_t size, const char *wanted)
 {
@@ -197,6 +208,8 @@ static enum MHD_Result check_header(void *context, enum MHD_ValueKind kind, cons
 {
 	struct framing *framing = context;
 	(void)kind;
+	check_rest(framing, name, 2);
+	framing->end = value + size;
 	if (!is_token(name, name_size))
 		framing->wrong = "a header whose name is not one";
 	for (size_t i = 0; i < size; i++)
@@ -216,10 +229,14 @@ static enum MHD_Result check_header(void *context, enum MHD_ValueKind kind, cons
 
 /* Proxies and servers that disagree about where a request ends can be made to take part of one for another (request smuggling),
  * so whatever could be read in two ways is refused (RFC 9112, 6.3 and 11.2). NULL: nothing. */
-static const char *find_malformed(struct MHD_Connection *connection, const char *version)
+static const char *find_malformed(struct MHD_Connection *connection, const char *method, const char *version)
 {
-	struct framing framing = {0};
+	struct framing framing = {.begin = method, .end = version + strlen(version)};
+	const union MHD_ConnectionInfo *size = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+	if (size && strncmp(MHD_get_version(), "0.", 2) == 0)
+		framing.limit = method + size->header_size;
 	MHD_get_connection_values_n(connection, MHD_HEADER_KIND, check_header, &framing);
+	check_rest(&framing, framing.limit, 4);
 	if (framing.wrong)
 		return framing.wrong;
 	if (framing.codings > 0 && framing.lengths > 0)
@@ -323,7 +340,7 @@ static enum MHD_Result begin_exchange(struct http_server *server, struct MHD_Con
 		.content_type = header(connection, MHD_HTTP_HEADER_CONTENT_TYPE),
 		.origin = header(connection, MHD_HTTP_HEADER_ORIGIN),
 		.host = header(connection, MHD_HTTP_HEADER_HOST),
-		.malformed = find_malformed(connection, version),
+		.malformed = find_malformed(connection, method, version),
 		.internal = &made->internal,
 	};
 	*own = &made->exchange;
