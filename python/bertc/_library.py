@@ -14,6 +14,7 @@ from ctypes import CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_float, c_i
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 _ABI = 0
 
@@ -288,14 +289,12 @@ class TextArray:
         items = [texts] if isinstance(texts, str) else list(texts)
         self.count = len(items)
         self._stand_in = ""
-        self._bytes = _join(items, name)
-        ends = np.flatnonzero(np.frombuffer(self._bytes, dtype=np.uint8) == 0)
+        self._bytes, ends = _join(items, name)
         if len(ends) != max(self.count - 1, 0):
             # A NUL within a text would end it. The tokenizer drops it as it drops every control character, so another one,
             # which no text has, takes its place until the answers are there.
             self._stand_in = _free_control(self._bytes, name)
-            self._bytes = _join([text.replace("\0", self._stand_in) for text in items], name)
-            ends = np.flatnonzero(np.frombuffer(self._bytes, dtype=np.uint8) == 0)
+            self._bytes, ends = _join([text.replace("\0", self._stand_in) for text in items], name)
         address = ctypes.cast(ctypes.c_char_p(self._bytes), c_void_p).value or 0
         self._pointers = np.full(max(self.count, 1), address, dtype=np.uintp)
         self._pointers[1:] += (ends + 1).astype(np.uintp)
@@ -323,9 +322,21 @@ def _free_control(texts: bytes, name: str) -> str:
     raise ValueError(f"{name} have a NUL and every other control character")
 
 
-def _join(items: list[str], name: str) -> bytes:
+_PIECE = 1024  # texts that are joined at a time: between two pieces, Python hears Ctrl-C
+
+
+def _join(items: list[str], name: str) -> tuple[bytes, NDArray[np.int64]]:
+    """The texts with a NUL between each two, and the places of all NULs."""
+    pieces: list[bytes] = []
+    ends = [np.empty(0, dtype=np.int64)]
+    size = 0
     try:
-        return "\0".join(items).encode()
+        for first in range(0, len(items), _PIECE):
+            pieces.append("\0".join(items[first : first + _PIECE]).encode())
+            ends.append(np.flatnonzero(np.frombuffer(pieces[-1], dtype=np.uint8) == 0) + size)
+            size += len(pieces[-1]) + 1
+            ends.append(np.array([size - 1]))
+        return b"\0".join(pieces), np.concatenate(ends)[:-1] if pieces else ends[0]
     except TypeError:
         wrong = next(i for i, text in enumerate(items) if not isinstance(text, str))
         raise TypeError(f"{name}[{wrong}] is a {type(items[wrong]).__name__}, not a string") from None

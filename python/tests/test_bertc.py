@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 
 import numpy as np
 
@@ -338,6 +339,21 @@ class Models(unittest.TestCase):
                 model.embed([long] * 100_000)
             self.assertLess(time.monotonic() - began, 20)  # it would take minutes
             self.assertEqual(model.embed(TEXTS).shape[0], len(TEXTS))
+
+    def test_interrupted_while_texts_are_taken_over(self) -> None:
+        """A second of steps that Python cannot interrupt was the rule here; each is short now."""
+        texts = [" ".join(TEXTS) * 20] * 100_000
+        steps: list[float] = []
+        real = np.frombuffer
+
+        def noted(*arguments: object, **options: object) -> object:
+            steps.append(len(arguments[0]))  # type: ignore[arg-type]
+            return real(*arguments, **options)  # type: ignore[call-overload]
+
+        with unittest.mock.patch.object(np, "frombuffer", noted):
+            array = bertc._library.TextArray(texts, "texts")
+        self.assertEqual(array.count, len(texts))
+        self.assertLess(max(steps), sum(steps) / 50)
 
     def test_damaged_folders(self) -> None:
         for name, bytes_, words in (

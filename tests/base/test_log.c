@@ -100,6 +100,8 @@ static void show_hostile(void)
 {
 	struct progress progress;
 	log_note("read '%s'", "a\033]0;title\a\xC2\x9B\r.txt");
+	log_note("read '%s'", "b\nwarning: forged");
+	log_detail("read '%s'", "b\nwarning: forged");
 	log_warning("'%s': \xE2\x80\xAEodd\nsecond line", "\xff");
 	progress_start(&progress, "reading", 0, 10, "files");
 	clock_pause(0.11);
@@ -117,6 +119,8 @@ static void names_cannot_steer_the_terminal(void **state)
 		const char *said = buffer_string(&out);
 		assert_non_null(strstr(said, "read 'a\\x1b]0;title\\x07\\u009b\\x0d.txt'"));
 		assert_non_null(strstr(said, "warning: '\\xff': \\u202eodd"));
+		assert_non_null(strstr(said, "read 'b\\x0awarning: forged'"));
+		assert_null(strstr(said, "\nwarning: forged"));
 		assert_null(strstr(said, "\033]"));
 		assert_null(strstr(said, "\033[2J"));
 		assert_null(strstr(said, "\a"));

@@ -265,6 +265,13 @@ static void answers_that_are_no_numbers_are_errors(void **state)
 		       "--num_train_steps 5 " SMALL,
 		       test_folder, test_folder, test_folder);
 	assert_said("first in 'bert.");
+	/* A single update that is skipped leaves such a model to the evaluation, whose results are then not written. */
+	assert_program(
+		7, "the model's answer to example 1 is not finite",
+		"finetune --task classification --model %s/huge-tuned --train %s/table.tsv --dev %s/table.tsv --out %s/scored "
+		"--num_train_steps 1 " SMALL,
+		test_folder, test_folder, test_folder, test_folder);
+	assert_false(file_exists(test_path("scored/eval_results.json")));
 }
 
 static void records_that_cannot_be_true_are_refused(void **state)

@@ -4,7 +4,9 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 #include "test.h"
 
@@ -101,6 +103,37 @@ static void a_file_that_changes_is_refused(void **state)
 	assert_null(failed);
 }
 
+#ifndef __SANITIZE_ADDRESS__ /* which reserves terabytes of address space */
+/* A device without an end, and a small archive of much more than the memory: the limit of address space stands for memory. */
+static void what_memory_cannot_hold_is_refused_in_time(void **state)
+{
+	struct rlimit before, limit;
+	struct text_file file;
+	struct buffer pages = {0}, zeros = {0};
+	gzFile packed = gzopen(test_path("bomb.gz"), "wb1");
+	assert_non_null(packed);
+	char *block = buffer_room(&zeros, 8 << 20);
+	assert_non_null(block);
+	memset(block, 0, 8 << 20);
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(gzwrite(packed, block, 8 << 20), 8 << 20);
+	assert_int_equal(gzclose(packed), Z_OK);
+	buffer_release(&zeros);
+	assert_ok(file_read("/proc/self/statm", 4096, &pages));
+	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+	limit = before;
+	limit.rlim_cur = strtoul(buffer_string(&pages), NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) + (200 << 20);
+	buffer_release(&pages);
+	assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+	enum status device = text_file_read(&file, "/dev/zero", TEXT_FILE_LIMIT);
+	enum status bomb = text_file_read(&file, test_path("bomb.gz"), TEXT_FILE_LIMIT);
+	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+	assert_int_equal(device, ERR_RESOURCE);
+	assert_error(ERR_RESOURCE, "bomb.gz': not enough memory to read it whole: ", bomb);
+	assert_non_null(strstr(error_last()->message, " so far, "));
+}
+#endif
+
 static void bytes_are_checked(void **state)
 {
 	assert_ok(text_check("f", 1, "a\xC3\xA9\n\xF0\x9F\x98\x80", 8));
@@ -117,6 +150,9 @@ int main(void)
 		cmocka_unit_test(packed_files_are_unpacked),
 		cmocka_unit_test(other_encodings_are_refused),
 		cmocka_unit_test(a_file_that_changes_is_refused),
+#ifndef __SANITIZE_ADDRESS__
+		cmocka_unit_test(what_memory_cannot_hold_is_refused_in_time),
+#endif
 		cmocka_unit_test(bytes_are_checked),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);

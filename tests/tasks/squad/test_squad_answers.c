@@ -434,6 +434,25 @@ static void places_are_those_of_the_text(void **state)
 	world_release(&world);
 }
 
+/* Questions that have no words, the first and the only ones of their file among them, are answered from the paragraph alone. */
+static void questions_without_words(void **state)
+{
+	struct world world;
+	int32_t ids[16], types[16];
+	world_make(&world,
+		   "{\"data\": [{\"paragraphs\": [{\"context\": \"ann bob\", \"qas\": ["
+		   "{\"id\": \"x\", \"question\": \" \"}, {\"id\": \"y\", \"question\": \"\"}]}]}]}",
+		   (struct squad_feature_settings){.max_seq_length = 16, .max_query_length = 4, .doc_stride = 4});
+	assert_int_equal(world.f.window_starts[2], 2);
+	for (int64_t window = 0; window < 2; window++) {
+		assert_int_equal(squad_window_size(&world.f, window), 5);
+		squad_window_fill(&world.f, window, ids, types);
+		assert_memory_equal(ids, ((int32_t[]){2, 3, 6, 7, 3}), 5 * sizeof *ids);
+		assert_memory_equal(types, ((int32_t[]){0, 0, 1, 1, 1}), 5 * sizeof *types);
+	}
+	world_release(&world);
+}
+
 static void overlap_and_cut_questions(void **state)
 {
 	struct world world;
@@ -503,6 +522,7 @@ int main(void)
 		cmocka_unit_test(words_have_the_space_before_them),
 		cmocka_unit_test(a_paragraph_without_white_space_is_soon_done),
 		cmocka_unit_test(places_are_those_of_the_text),
+		cmocka_unit_test(questions_without_words),
 		cmocka_unit_test(overlap_and_cut_questions),
 		cmocka_unit_test(files_as_python_writes_them),
 	};
