@@ -89,6 +89,8 @@ static const char *const style[] = {
 	".error:last-child{border-bottom:0}.error p{margin:0 0 4px}.error p:first-child .p{margin:0 5px 0 0}.error "
 	"b{margin-right:12px}"
 	".error .pair{border-left:3px solid var(--line);padding-left:8px;color:var(--soft)}.wrong{color:var(--bad)}"
+	".span{color:inherit;background:var(--good-back);border-bottom:2px solid var(--good);padding:0 2px}.span.odd{"
+	"background:var(--bad-back);border-color:var(--bad)}.span sub{font-size:.7em;color:var(--soft);margin-left:3px}"
 	".point{opacity:.45}tr.best td{font-weight:650;background:var(--good-back)}.star{color:var(--good)}\n",
 	".guess{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:12px 14px;margin:0 0 12px}"
 	".guess p{margin:0 0 6px}.guess table{font-size:.86rem;width:auto}.guess td,.guess th{padding:3px 10px 3px "

@@ -10,27 +10,31 @@ void html_element(struct buffer *out, const char *begin, const char *text, const
 	buffer_text(out, end);
 }
 
-void html_excerpt(struct buffer *out, const char *text, int letters)
+size_t html_part(struct buffer *out, const char *text, size_t size, int *letters)
 {
 	char piece[8];
-	size_t size = 0;
+	size_t at = 0, length;
 	bool space = false;
-	buffer_text(out, "<bdi>");
-	for (; *text && letters > 0; letters--) {
+	for (; at<size && * letters> 0; at += length) {
 		/* A letter is a byte and the continuation bytes after it; html_text() checks that they are UTF-8. */
-		size = 1;
-		while (size < 4 && ((unsigned char)text[size] & 0xC0) == 0x80)
-			size++;
-		bool blank = *text == '\n' || *text == '\r' || *text == '\t' || *text == ' ';
-		if (blank && space) {
-			letters++;
-		} else {
-			memcpy(piece, blank ? " " : text, blank ? 1 : size);
-			piece[blank ? 1 : size] = 0;
+		length = 1;
+		while (length < 4 && at + length < size && ((unsigned char)text[at + length] & 0xC0) == 0x80)
+			length++;
+		bool blank = text[at] == '\n' || text[at] == '\r' || text[at] == '\t' || text[at] == ' ';
+		if (!blank || !space) {
+			memcpy(piece, blank ? " " : text + at, length);
+			piece[blank ? 1 : length] = 0;
 			html_text(out, piece);
+			--*letters;
 		}
 		space = blank;
-		text += size;
 	}
-	buffer_text(out, *text ? "\xE2\x80\xA6</bdi>" : "</bdi>");
+	return at;
+}
+
+void html_excerpt(struct buffer *out, const char *text, int letters)
+{
+	buffer_text(out, "<bdi>");
+	size_t taken = html_part(out, text, strlen(text), &letters);
+	buffer_text(out, text[taken] ? "\xE2\x80\xA6</bdi>" : "</bdi>");
 }

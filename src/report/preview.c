@@ -18,6 +18,7 @@ static void release_error(struct report_error *error)
 	free((char *)error->pair);
 	free((char *)error->right);
 	free((char *)error->predicted);
+	free((struct report_span *)error->spans);
 	*error = (struct report_error){0};
 }
 
@@ -86,6 +87,14 @@ static enum status copy_error(struct report_error *out, const struct report_erro
 	TRY_GOTO(copy_text(&out->pair, error->pair), failed);
 	TRY_GOTO(copy_text(&out->right, error->right), failed);
 	TRY_GOTO(copy_text(&out->predicted, error->predicted), failed);
+	if (error->spans) {
+		struct report_span *spans = NULL;
+		TRY_GOTO(memory_new(&spans, error->span_count, sizeof *spans, "spans of a report"), failed);
+		for (int64_t i = 0; i < error->span_count; i++)
+			spans[i] = error->spans[i];
+		out->spans = spans;
+		out->span_count = error->span_count;
+	}
 	return OK;
 failed:
 	release_error(out);

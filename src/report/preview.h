@@ -21,6 +21,14 @@ void report_classes_html(const struct report_class *classes, int64_t count, stru
 /* The same from a confusion matrix. */
 void report_confusion_classes_html(const struct report_confusion *confusion, struct buffer *out);
 
+/* A part of a text that was to be found, or that the model has found. */
+struct report_span {
+	size_t begin, end; /* bytes */
+	const char *label; /* borrowed for as long as the preview lives */
+	bool predicted;    /* by the model; false: it is a right one */
+	bool agrees;       /* it is both */
+};
+
 /* An example that the model gets wrong. */
 struct report_error {
 	int64_t number;        /* of the example in its file, from 1; 0: do not show */
@@ -29,6 +37,9 @@ struct report_error {
 	const char *right;     /* label, value, or answer, as text */
 	const char *predicted; /* the same from the model */
 	double loss;           /* of this example; NaN: do not show */
+	/* In place of `right` and `predicted`: spans of the text, in its order; NULL: there are none. */
+	const struct report_span *spans;
+	int64_t span_count;
 };
 /* Lists errors in the order given. `total` is how many of all `examples` were wrong; negative: unknown. */
 void report_errors_html(const struct report_error *errors, int64_t count, int64_t total, int64_t examples, struct buffer *out);

@@ -88,11 +88,20 @@ struct task_state {
 	struct row_hashes trained_rows; /* of the training files, a sample; none if the record has none */
 };
 
+/* A part of a text that an answer or the right answer marks. */
+struct task_span {
+	size_t begin, end;      /* bytes */
+	const char *label;      /* as long as the set lives */
+	bool predicted, agrees; /* predicted or right; both */
+};
+
 /* An answer together with the right one, for people to look at. Strings are valid until the reader returns. */
 struct task_answer {
 	int64_t number;          /* from 1, in the order of the files */
 	const char *text, *pair; /* what was asked; pair NULL: a text alone */
 	const char *right, *predicted;
+	const struct task_span *spans; /* [span_count] in the order of the text, if answers are spans; else NULL */
+	int64_t span_count;
 	double loss; /* of this answer; NaN: unknown */
 	bool wrong;
 };

@@ -112,13 +112,26 @@ static enum status show_numbers(const struct labeled_settings *settings, const s
 /* Answers of tasks that examine their outputs themselves are taken as they are. */
 static enum status take_answer(void *context, const struct task_answer *answer)
 {
+	struct report_span *spans = NULL;
+	if (!answer->wrong)
+		return task_preview_example(context, NULL);
+	if (answer->spans)
+		TRY(memory_new(&spans, answer->span_count, sizeof *spans, "spans of a report"));
+	for (int64_t i = 0; spans && i < answer->span_count; i++) {
+		const struct task_span *span = &answer->spans[i];
+		spans[i] = (struct report_span){span->begin, span->end, span->label, span->predicted, span->agrees};
+	}
 	const struct report_error error = {.number = answer->number,
 					   .text = answer->text,
 					   .pair = answer->pair,
 					   .right = answer->right,
 					   .predicted = answer->predicted,
-					   .loss = answer->loss};
-	return task_preview_example(context, answer->wrong ? &error : NULL);
+					   .loss = answer->loss,
+					   .spans = spans,
+					   .span_count = answer->span_count};
+	enum status status = task_preview_example(context, &error);
+	free(spans);
+	return status;
 }
 
 static enum status show_answers(const struct labeled_settings *settings, const struct task_set *set,

@@ -96,9 +96,10 @@ static void test_errors_are_escaped(void **state)
 	memset(line, 'x', sizeof line - 1);
 	line[sizeof line - 1] = 0;
 	const struct report_error errors[] = {
-		{1, "<script>alert(1)</script> & \"so on\"\r\n\t  \x1b[31m\xff\xc3", "</div></body>", "<b>", "\xd7\xa9", 3.25},
-		{2, line, NULL, "a", "b", NAN},
-		{0, "\xc3\xa4\xc3\xa4", NULL, "", "", 1},
+		{1, "<script>alert(1)</script> & \"so on\"\r\n\t  \x1b[31m\xff\xc3", "</div></body>", "<b>", "\xd7\xa9", 3.25,
+		 NULL, 0},
+		{2, line, NULL, "a", "b", NAN, NULL, 0},
+		{0, "\xc3\xa4\xc3\xa4", NULL, "", "", 1, NULL, 0},
 	};
 	report_errors_html(errors, 3, 7, 100, &html);
 	const char *text = text_of();
@@ -115,6 +116,35 @@ static void test_errors_are_escaped(void **state)
 	assert_null(strstr(text, "nan"));
 	assert_int_equal(count_of("<div"), count_of("</div>"));
 	assert_int_equal(count_of("<bdi>"), count_of("</bdi>"));
+}
+
+/* Right and predicted spans are marked in the text, those that only one side has in another color. */
+static void test_spans_are_marked(void **state)
+{
+	(void)state;
+	const struct report_span spans[] = {
+		{0, 4, "A<", false, true}, {10, 13, "B", false, false}, {0, 4, "A<", true, true}, {10, 15, "B", true, false}};
+	const struct report_error errors[] = {{1, "Anna & in New York", NULL, "x", "y", 1, spans, 4},
+					      {2, "t", NULL, "r", "p", 1, NULL, 0}};
+	report_errors_html(errors, 2, 2, 9, &html);
+	const char *text = text_of();
+	assert_non_null(strstr(text,
+			       "right:</span><bdi><mark class=\"span\">Anna<sub>A&lt;</sub></mark> &amp; in <mark class=\"span "
+			       "odd\">New<sub>B</sub></mark> York</bdi>"));
+	assert_non_null(
+		strstr(text, "predicted:</span><bdi><mark class=\"span\">Anna<sub>A&lt;</sub></mark> &amp; in <mark class=\"span "
+			     "odd\">New Y<sub>B</sub></mark>ork</bdi>"));
+	assert_null(strstr(text, "<bdi>x</bdi>"));
+	assert_non_null(strstr(text, "<bdi>r</bdi>"));
+	assert_int_equal(count_of("<mark"), count_of("</mark>"));
+	buffer_clear(&html);
+	char line[1000];
+	memset(line, 'x', sizeof line - 1);
+	line[sizeof line - 1] = 0;
+	const struct report_span far[] = {{390, 700, "L", true, false}, {900, 950, "L", true, false}};
+	report_errors_html(&(struct report_error){1, line, NULL, "", "", 1, far, 2}, 1, 1, 9, &html);
+	assert_int_equal(count_of("<mark"), 1);
+	assert_non_null(strstr(text_of(), "xxxxx<sub>L</sub></mark>\xE2\x80\xA6</bdi>"));
 }
 
 static void test_scatter(void **state)
@@ -237,6 +267,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_undefined_shares, clear),
 		cmocka_unit_test_teardown(test_many_classes, clear),
 		cmocka_unit_test_teardown(test_errors_are_escaped, clear),
+		cmocka_unit_test_teardown(test_spans_are_marked, clear),
 		cmocka_unit_test_teardown(test_scatter, clear),
 		cmocka_unit_test_teardown(test_sweep, clear),
 		cmocka_unit_test_teardown(test_preview_keeps_the_worst, clear),

@@ -698,14 +698,72 @@ static double sentence_loss(const struct task_state *state, const struct tag_tex
 	return loss;
 }
 
+/* The right and the predicted entities of a sentence, for people to look at. */
+struct found {
+	struct tag *tags;
+	struct tag_entity *entities[2]; /* right, predicted */
+	struct task_span *spans;
+	int64_t counts[2], span_count;
+	int64_t tag_room, entity_room[2], span_room;
+};
+
+static void found_release(struct found *found)
+{
+	free(found->tags);
+	free(found->entities[0]);
+	free(found->entities[1]);
+	free(found->spans);
+}
+
+/* Is the entity among those of the other side? Both are in the order of the text. */
+static bool has_entity(const struct found *found, int side, const struct tag_entity *entity)
+{
+	for (int64_t i = 0; i < found->counts[side]; i++) {
+		const struct tag_entity *other = &found->entities[side][i];
+		if (other->start == entity->start && other->end == entity->end && strcmp(other->type, entity->type) == 0)
+			return true;
+	}
+	return false;
+}
+
+static enum status find_spans(const struct tag_text *text, int64_t sentence, const int32_t *const tags[2], struct found *out)
+{
+	int64_t first = text->starts[sentence], count = text->starts[sentence + 1] - first;
+	out->span_count = 0;
+	TRY(memory_grow(&out->tags, &out->tag_room, count, sizeof *out->tags, "tags"));
+	for (int side = 0; side < 2; side++) {
+		TRY(memory_grow(&out->entities[side], &out->entity_room[side], count, sizeof *out->entities[side], "entities"));
+		for (int64_t i = 0; i < count; i++)
+			(void)tag_parse(text->names[tags[side][first + i]], (struct tag_form){TAGS_BIOES, '-'}, &out->tags[i]);
+		out->counts[side] = tags_entities(out->tags, count, out->entities[side]);
+	}
+	TRY(memory_grow(&out->spans, &out->span_room, out->counts[0] + out->counts[1] + 1, sizeof *out->spans, "entities"));
+	for (int side = 0; side < 2; side++)
+		for (int64_t i = 0; i < out->counts[side]; i++) {
+			const struct tag_entity *entity = &out->entities[side][i];
+			int64_t last = first + entity->end - 1;
+			out->spans[out->span_count++] = (struct task_span){
+				.begin = (size_t)text->begins[first + entity->start],
+				.end = (size_t)text->begins[last] + strlen(text->words[last]),
+				.label = entity->type,
+				.predicted = side,
+				.agrees = has_entity(out, 1 - side, entity),
+			};
+		}
+	return OK;
+}
+
 static enum status tagging_examine(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 				   struct task_answer_reader reader)
 {
 	const struct tag_text *text = set->own;
 	struct buffer right = {0}, answer = {0};
+	struct found found = {0};
+	struct tag_form form;
 	int32_t *predicted = NULL;
 	double *shares = NULL;
 	enum status status = OK;
+	TRY(tags_of_labels(state, &form));
 	TRY(predict_all(state, text, outputs, &predicted));
 	TRY_GOTO(memory_new(&shares, state->labels.count, sizeof *shares, "probabilities"), done);
 	for (int64_t s = 0; s < text->sentence_count && status == OK; s++) {
@@ -713,16 +771,22 @@ static enum status tagging_examine(const struct task_state *state, const struct 
 		put_differing(text, s, predicted, predicted, &answer);
 		TRY_GOTO(buffer_status(&right), done);
 		TRY_GOTO(buffer_status(&answer), done);
-		status = reader.take(reader.context, &(struct task_answer){.number = s + 1,
-									   .text = text->texts[s],
-									   .right = buffer_string(&right),
-									   .predicted = buffer_string(&answer),
-									   .loss = sentence_loss(state, text, outputs, s, shares),
-									   .wrong = right.size > 0});
+		if (right.size > 0 && form.scheme != TAGS_PLAIN)
+			TRY_GOTO(find_spans(text, s, (const int32_t *const[2]){text->gold, predicted}, &found), done);
+		status =
+			reader.take(reader.context, &(struct task_answer){.number = s + 1,
+									  .text = text->texts[s],
+									  .right = buffer_string(&right),
+									  .predicted = buffer_string(&answer),
+									  .spans = form.scheme == TAGS_PLAIN ? NULL : found.spans,
+									  .span_count = found.span_count,
+									  .loss = sentence_loss(state, text, outputs, s, shares),
+									  .wrong = right.size > 0});
 	}
 done:
 	buffer_release(&right);
 	buffer_release(&answer);
+	found_release(&found);
 	free(shares);
 	free(predicted);
 	return status;

@@ -554,6 +554,45 @@ static void entities_leave_punctuation_out(void **state)
 	task_state_release(&task);
 }
 
+static enum status check_spans(void *context, const struct task_answer *answer)
+{
+	static const struct task_span expected[] = {{0, 4, "PER", false, true},
+						    {10, 18, "LOC", false, false},
+						    {0, 4, "PER", true, true},
+						    {10, 13, "LOC", true, false}};
+	int *calls = context;
+	++*calls;
+	assert_true(answer->wrong);
+	assert_int_equal(answer->span_count, 4);
+	for (int i = 0; i < 4; i++) {
+		const struct task_span *span = &answer->spans[i];
+		assert_int_equal(span->begin, expected[i].begin);
+		assert_int_equal(span->end, expected[i].end);
+		assert_string_equal(span->label, expected[i].label);
+		assert_int_equal(span->predicted, expected[i].predicted);
+		assert_int_equal(span->agrees, expected[i].agrees);
+	}
+	return OK;
+}
+
+/* What a report marks in the text: one entity is found, half of the other. */
+static void answers_have_spans(void **state)
+{
+	struct task_state task = open_state(32);
+	struct task_set set;
+	struct task_outputs outputs;
+	int calls = 0;
+	static const char *const predicted[] = {"B-PER", "O", "O", "O", "B-LOC", "O", "O", "O"};
+	assert_ok(open_set(&task, &set, TASK_TRAIN,
+			   "{\"text\": \"anna, in (New York).\", \"entities\": [[0, 4, \"PER\"], [10, 18, \"LOC\"]]}\n"));
+	outputs_of(&task, &set, predicted, &outputs);
+	assert_ok(task_tagging.examine(&task, &set, &outputs, (struct task_answer_reader){check_spans, &calls}));
+	assert_int_equal(calls, 1);
+	task_outputs_release(&outputs);
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
 /* However few or many ideographs the texts of training have, those of later sets are cut in the same way. */
 static void texts_are_cut_as_in_training(void **state)
 {
@@ -673,6 +712,7 @@ int main(void)
 		cmocka_unit_test(results_have_a_row_for_each_word),
 		cmocka_unit_test(words_of_texts),
 		cmocka_unit_test(entities_leave_punctuation_out),
+		cmocka_unit_test(answers_have_spans),
 		cmocka_unit_test(texts_are_cut_as_in_training),
 		cmocka_unit_test(plain_text_is_cut_into_words),
 		cmocka_unit_test(columns_are_recorded),
