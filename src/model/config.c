@@ -227,7 +227,14 @@ enum status model_config_resize(struct model_config *config, const struct model_
 		config->intermediate_size = (int32_t)sizes->intermediate_size;
 	if (sizes->max_position_embeddings > 0)
 		config->max_position_embeddings = (int32_t)sizes->max_position_embeddings;
-	if (config->hidden_size % config->num_attention_heads == 0)
+	int32_t columns = config->hidden_size / config->num_attention_heads;
+	bool rotary = model_form_of(config)->positions == POSITIONS_ROTARY;
+	bool divides = config->hidden_size % config->num_attention_heads == 0;
+	if (divides && rotary && (columns % 2 != 0 || columns > ROTARY_LIMIT))
+		return error_set(ERR_USAGE,
+				 "heads of %d columns cannot be turned by rotary positions: an even number up to %d is needed",
+				 columns, ROTARY_LIMIT);
+	if (divides)
 		return OK;
 	enum status status = error_set(ERR_USAGE, "a width of %d cannot be divided among %d attention heads", config->hidden_size,
 				       config->num_attention_heads);

@@ -106,12 +106,59 @@ static void tensors_have_names(void **state)
 	pool_free(pool);
 }
 
+/* For one text of this length. */
+static size_t memory_for(struct backend *be, const struct model_config *config, int32_t length, bool training)
+{
+	struct batch_capacity capacity = {.tokens = length, .sequences = 1, .examples = 1};
+	struct shape_limits limits = model_shape_limits(config, capacity, length, training);
+	struct model *model;
+	capacity.labels[0] = (struct label_capacity){.count = length / 8, .width = 1, .row_width = 1};
+	limits.batch = capacity;
+	assert_ok(model_create(&model, be, config, &model_heads_words));
+	size_t bytes = activations_bytes(model, capacity, length, training) + be->functions->workspace_bytes(be, &limits);
+	model_free(model);
+	return bytes;
+}
+
+/* In training and in answers, memory is linear in the length. */
+static void memory_grows_with_the_length(void **state)
+{
+	struct pool *pool;
+	struct backend *be;
+	struct model_config config;
+	assert_ok(parse("\"hidden_size\": 128, \"num_hidden_layers\": 3, \"num_attention_heads\": 2, \"intermediate_size\": 192, "
+			"\"attention_dropout\": 0.1",
+			&config));
+	assert_int_equal(model_positions(&config), 8192);
+	assert_ok(pool_create(&pool, 2));
+	assert_ok(backend_open(&be, &(struct backend_settings){.device = "cpu", .dtype = DTYPE_F32, .pool = pool}));
+	for (int training = 0; training < 2; training++)
+		for (int32_t length = 1024; length < 8192; length *= 2) {
+			size_t half = memory_for(be, &config, length, training);
+			assert_true(memory_for(be, &config, 2 * length, training) <= 2 * half);
+		}
+	backend_close(be);
+	pool_free(pool);
+}
+
+/* Each half of a head's columns turns with the other. */
+static void odd_heads_are_refused(void **state)
+{
+	struct model_config config;
+	assert_ok(model_config_named(&config, "tiny"));
+	assert_ok(model_config_take_form(&config, "modernbert", 0));
+	assert_error(ERR_USAGE, "heads of 15 columns",
+		     model_config_resize(&config, &(struct model_sizes){.hidden_size = 60, .num_attention_heads = 4}));
+	assert_ok(model_config_resize(&config, &(struct model_sizes){.hidden_size = 64, .num_attention_heads = 4}));
+	assert_int_equal(config.intermediate_size, 192); /* two thirds of four times the width, in whole 64s */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_forms_are_read),
-		cmocka_unit_test(what_differs_is_refused),
-		cmocka_unit_test(tensors_have_names),
+		cmocka_unit_test(both_forms_are_read),   cmocka_unit_test(what_differs_is_refused),
+		cmocka_unit_test(tensors_have_names),    cmocka_unit_test(memory_grows_with_the_length),
+		cmocka_unit_test(odd_heads_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
