@@ -488,7 +488,8 @@ install: install-program install-library
 
 install-program: $(PROGRAM) $(MPI_MODULES)
 	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
-		$(SHARE)/zsh/site-functions $(SHARE)/bertc/recipes $(SHARE)/doc/bertc/docs/developers
+		$(SHARE)/zsh/site-functions $(SHARE)/bertc/recipes $(SHARE)/doc/bertc/docs/developers \
+		$(SHARE)/doc/bertc/examples
 	install $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/bertc
 	$(if $(MPI_MODULES),install -d $(DESTDIR)$(PREFIX)/lib/bertc && \
 		install -m 644 $(MPI_MODULES) $(DESTDIR)$(PREFIX)/lib/bertc)
@@ -496,6 +497,7 @@ install-program: $(PROGRAM) $(MPI_MODULES)
 	install -m 644 README.md CHANGELOG.md LICENSE $(SHARE)/doc/bertc
 	install -m 644 docs/*.* $(SHARE)/doc/bertc/docs
 	install -m 644 docs/developers/* $(SHARE)/doc/bertc/docs/developers
+	install -m 644 examples/* $(SHARE)/doc/bertc/examples
 	$(PROGRAM) man >$(SHARE)/man/man1/bertc.1
 	for command in $$($(PROGRAM) completion commands); do \
 		$(PROGRAM) man $$command >$(SHARE)/man/man1/bertc-$$command.1 || exit 1; \
