@@ -17,17 +17,21 @@ ELECTRA = dict(SIZES, embedding_size=6, summary_last_dropout=0.0)
 MODERNBERT = dict(vocab_size=20, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=6,
                   max_position_embeddings=12, pad_token_id=0, bos_token_id=2, eos_token_id=3, cls_token_id=2, sep_token_id=3,
                   local_attention=4, global_attn_every_n_layers=2, classifier_pooling="mean", norm_eps=1e-5)
+DISTILBERT = dict(vocab_size=20, dim=8, n_layers=2, n_heads=2, hidden_dim=12, max_position_embeddings=12, dropout=0.0,
+                  attention_dropout=0.0, seq_classif_dropout=0.0, qa_dropout=0.0, activation="silu")
 FORMS = {
     "roberta": ("Roberta", ROBERTA),
-    "xlm-roberta": ("XLMRoberta", dict(ROBERTA, layer_norm_eps=1e-5)),
+    "xlm-roberta": ("XLMRoberta", dict(ROBERTA, layer_norm_eps=1e-5, hidden_act="relu")),
     "camembert": ("Camembert", dict(ROBERTA, hidden_act="gelu_new", pad_token_id=1)),
     "electra": ("Electra", ELECTRA),
     "modernbert": ("ModernBert", MODERNBERT),
+    "distilbert": ("DistilBert", DISTILBERT),
 }
 HEADS = {"words": "ForMaskedLM", "class": "ForSequenceClassification", "choice": "ForMultipleChoice", "tags": "ForTokenClassification",
          "answers": "ForQuestionAnswering"}
 CASES = ["roberta words", "roberta class", "roberta choice", "xlm-roberta class", "camembert words", "electra words", "electra class",
-         "electra choice", "modernbert words", "modernbert class", "modernbert choice", "modernbert tags", "modernbert answers"]
+         "electra choice", "modernbert words", "modernbert class", "modernbert choice", "modernbert tags", "modernbert answers",
+         "distilbert words", "distilbert class", "distilbert choice", "distilbert tags", "distilbert answers"]
 # Two sequences of the same length, so that nothing is padded; the second segment begins at token 3.
 IDS = torch.tensor([[4, 7, 19, 5, 11, 6], [4, 13, 5, 8, 8, 6]])
 TYPES = torch.tensor([[0, 0, 0, 1, 1, 1]] * 2)

@@ -4,7 +4,7 @@
 #include <math.h>
 #include "backend/operation.h"
 
-static const char *const activation_names[] = {"none", "tanh", "gelu_erf", "gelu_tanh", NULL};
+static const char *const activation_names[] = {"none", "tanh", "gelu_erf", "gelu_tanh", "relu", "silu", NULL};
 static const char *const soft_names[] = {"classes", "rows", "sigmoids", "numbers", NULL};
 
 /* ---- Rules: checks of several fields, and what an operation costs ---- */
@@ -35,7 +35,7 @@ static bool is_present(const struct tensor *tensor)
 
 static void check_gelu(const struct operation_call *c, const char *name, enum activation activation)
 {
-	if (activation != ACTIVATION_GELU_ERF && activation != ACTIVATION_GELU_TANH)
+	if (!activation_is_gelu(activation))
 		operation_mismatch(c, "'%s' is not a gelu", name);
 }
 

@@ -19,11 +19,19 @@
 
 #include "backend/backend.h"
 
-enum activation { ACTIVATION_NONE, ACTIVATION_TANH, ACTIVATION_GELU_ERF, ACTIVATION_GELU_TANH };
+enum activation {
+	ACTIVATION_NONE,
+	ACTIVATION_TANH,
+	/* Those of feed-forward parts, whose derivative is computed from their argument. "gelu" below stands for any of them. */
+	ACTIVATION_GELU_ERF,
+	ACTIVATION_GELU_TANH,
+	ACTIVATION_RELU,
+	ACTIVATION_SILU,
+};
 
 static inline bool activation_is_gelu(enum activation activation)
 {
-	return activation == ACTIVATION_GELU_ERF || activation == ACTIVATION_GELU_TANH;
+	return activation >= ACTIVATION_GELU_ERF && activation <= ACTIVATION_SILU;
 }
 
 struct dropout {
@@ -65,7 +73,7 @@ struct linear_fwd {
 /* pre = x w' + b, y = gelu(pre). `pre.data` NULL outside training. */
 struct linear_gelu_fwd {
 	const struct weight *w, *b; /* b optional */
-	enum activation activation; /* GELU_ERF or GELU_TANH */
+	enum activation activation; /* a gelu */
 	struct tensor x;            /* (M,I) */
 	struct tensor pre;          /* out (M,F) */
 	struct tensor y;            /* out (M,F) */
@@ -75,7 +83,7 @@ struct linear_gelu_fwd {
  * and g. Dropout rows are the batch's tokens; batch may be NULL when p = 0. */
 struct gated_fwd {
 	const struct batch *batch;
-	enum activation activation; /* GELU_ERF or GELU_TANH */
+	enum activation activation; /* a gelu */
 	struct dropout dropout;
 	struct tensor pre; /* (M,2F) */
 	struct tensor y;   /* out (M,F) */
@@ -113,7 +121,7 @@ struct norm_bwd {
 	const struct batch *batch;
 	const struct weight *gamma, *beta;
 	const struct weight *bias;      /* optional */
-	enum activation pre_activation; /* GELU_ERF or GELU_TANH with `pre`, else NONE */
+	enum activation pre_activation; /* a gelu with `pre`, else NONE */
 	struct dropout dropout;
 	bool overwrite;
 	struct tensor dy; /* in (M,H) */
@@ -132,7 +140,7 @@ struct linear_bwd {
 	const struct weight *w;
 	const struct weight *b;             /* optional */
 	const struct weight *producer_bias; /* optional: bias of the linear whose gelu output x is */
-	enum activation pre_activation;     /* GELU_ERF or GELU_TANH with `pre`, else NONE */
+	enum activation pre_activation;     /* a gelu with `pre`, else NONE */
 	bool overwrite;
 	struct tensor dy;     /* in (M,O) */
 	struct tensor x;      /* (M,I) */

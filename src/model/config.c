@@ -14,14 +14,22 @@ static const struct {
 	{"tiny", 2, 128}, {"mini", 4, 256}, {"small", 4, 512}, {"medium", 8, 512}, {"base", 12, 768}, {"large", 24, 1024},
 };
 
-/* Hugging Face's values of `hidden_act`. Google's files only have "gelu", which means the tanh form. */
+/* Hugging Face's values of `hidden_act`; of several for one function, the first is written. In Google's files, "gelu" means the
+ * tanh form. */
 static const struct {
 	const char *name;
 	enum activation activation;
 } activations[] = {
-	{"gelu", ACTIVATION_GELU_ERF},       {"gelu_python", ACTIVATION_GELU_ERF},
-	{"gelu_new", ACTIVATION_GELU_TANH},  {"gelu_pytorch_tanh", ACTIVATION_GELU_TANH},
+	{"gelu", ACTIVATION_GELU_ERF},
+	{"gelu_python", ACTIVATION_GELU_ERF},
+	{"gelu_new", ACTIVATION_GELU_TANH},
+	{"gelu_pytorch_tanh", ACTIVATION_GELU_TANH},
 	{"gelu_fast", ACTIVATION_GELU_TANH},
+	{"gelu_accurate", ACTIVATION_GELU_TANH},
+	{"gelu_python_tanh", ACTIVATION_GELU_TANH},
+	{"relu", ACTIVATION_RELU},
+	{"silu", ACTIVATION_SILU},
+	{"swish", ACTIVATION_SILU},
 };
 
 #define COUNT(array) ((int)(sizeof array / sizeof((array)[0])))
@@ -90,12 +98,22 @@ static enum status get_activation(const struct json *object, const char *name, c
 	for (int i = 0; i < COUNT(activations); i++) {
 		if (strcmp(activations[i].name, text) != 0)
 			continue;
-		*out = google ? ACTIVATION_GELU_TANH : activations[i].activation;
+		*out = activations[i].activation;
+		if (google && *out == ACTIVATION_GELU_ERF)
+			*out = ACTIVATION_GELU_TANH;
 		return OK;
 	}
 	enum status status = error_set(ERR_USAGE, "'%s': \"%s\" is \"%s\", which bertc does not have", name, key, text);
-	error_hint("\"gelu\" (erf) and \"gelu_new\" (tanh) are known");
+	error_hint("\"gelu\" (erf), \"gelu_new\" (tanh), \"relu\", and \"silu\" are known");
 	return status;
+}
+
+const char *model_activation_name(enum activation activation)
+{
+	int i = 0;
+	while (activations[i].activation != activation)
+		i++;
+	return activations[i].name;
 }
 
 /* Refuses variants of BERT whose files look alike but which compute something else. */

@@ -91,6 +91,52 @@ static const struct form_name electra_names[] = {
 		.choice = {.shared = true, .activation = ACTIVATION_TANH}, .keys = &roberta_keys, .defaults = &roberta_defaults, \
 	}
 
+static const struct config_keys distilbert_keys = {
+	.hidden_size = "dim",
+	.layers = "n_layers",
+	.heads = "n_heads",
+	.intermediate_size = "hidden_dim",
+	.activation = "activation",
+	.hidden_dropout = "dropout",
+	.attention_dropout = "attention_dropout",
+	.classifier_dropout = "seq_classif_dropout",
+	.span_dropout = "qa_dropout",
+};
+
+static const struct model_config distilbert_defaults = {
+	.hidden_size = 768,
+	.num_hidden_layers = 6,
+	.num_attention_heads = 12,
+	.intermediate_size = 3072,
+	.max_position_embeddings = 512,
+	.hidden_act = ACTIVATION_GELU_ERF,
+	.hidden_dropout_prob = 0.1,
+	.attention_probs_dropout_prob = 0.1,
+	.initializer_range = 0.02,
+	.layer_norm_eps = 1e-12,
+	.classifier_dropout = 0.2,
+	.span_dropout = 0.1,
+};
+
+/* Its positions are a table in every file, also those that began as sine waves. */
+static const struct form_name distilbert_names[] = {
+	{"encoder.layer.", "transformer.layer."},
+	{"attention.self.query.", "attention.q_lin."},
+	{"attention.self.key.", "attention.k_lin."},
+	{"attention.self.value.", "attention.v_lin."},
+	{"attention.output.dense.", "attention.out_lin."},
+	{"attention.output.LayerNorm.", "sa_layer_norm."},
+	{"intermediate.dense.", "ffn.lin1."},
+	{"output.dense.", "ffn.lin2."},
+	{"output.LayerNorm.", "output_layer_norm."},
+	{"bert.", "distilbert."},
+	{"cls.predictions.transform.dense.", "vocab_transform."},
+	{"cls.predictions.transform.LayerNorm.", "vocab_layer_norm."},
+	{"cls.predictions.decoder.", "vocab_projector."},
+	{"cls.predictions.bias", "vocab_projector.bias"},
+	{0},
+};
+
 static const struct config_keys modernbert_keys = {
 	.hidden_size = "hidden_size",
 	.layers = "num_hidden_layers",
@@ -153,6 +199,18 @@ static const struct model_form forms[] = {
 		.choice = {.shared = true, .activation = ACTIVATION_TANH},
 		.keys = &bert_keys,
 		.defaults = &bert_defaults,
+	},
+	{
+		.model_type = "distilbert",
+		.classes = "DistilBert",
+		.names = distilbert_names,
+		.attention_output_dropout = DROPS_NOTHING,
+		.has_words = true,
+		.first_row = {.activation = ACTIVATION_RELU, .dense = "pre_classifier"},
+		.choice = {.activation = ACTIVATION_RELU, .dense = "pre_classifier"},
+		.rows = {.hidden_dropout = true},
+		.keys = &distilbert_keys,
+		.defaults = &distilbert_defaults,
 	},
 	ROBERTA("roberta", "Roberta", true),
 	ROBERTA("xlm-roberta", "XLMRoberta", false),

@@ -24,6 +24,7 @@ struct head_form {
 	bool drops;                 /* dropout on the linear layer's input, too */
 	bool has_norm;              /* a layer norm follows the activation: all of it is the masked-word head's transform */
 	bool own_dropout;           /* the dropout after it is choice_dropout, not classifier_dropout */
+	bool hidden_dropout;        /* or hidden_dropout_prob */
 	enum activation activation; /* ACTIVATION_NONE: the linear layer is missing, too */
 	/* What files call the head's own layer ("classifier.dense" in the model) and the last layer ("classifier"); NULL: the
 	 * same. */

@@ -136,6 +136,8 @@ static struct dropout head_dropout(const struct model *model, const struct activ
 		p = config->span_dropout;
 	else if (model_head_form(config, head)->own_dropout)
 		p = config->choice_dropout;
+	else if (model_head_form(config, head)->hidden_dropout)
+		p = config->hidden_dropout_prob;
 	return (struct dropout){.p = a->dropout && head->drops ? p : 0,
 				.site = (uint32_t)(config->num_hidden_layers + 1) * 4 + (uint32_t)number};
 }

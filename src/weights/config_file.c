@@ -366,7 +366,7 @@ void config_file_put(struct json_writer *writer, const struct model_config *conf
 		json_put_double(writer, keys->classifier_dropout, dropout);
 	else
 		json_put_null(writer, keys->classifier_dropout);
-	json_put_string(writer, keys->activation, config->hidden_act == ACTIVATION_GELU_TANH ? "gelu_new" : "gelu");
+	json_put_string(writer, keys->activation, model_activation_name(config->hidden_act));
 	put_double(writer, keys->hidden_dropout, model_config_saved_dropout(config, false));
 	put_integer(writer, keys->hidden_size, config->hidden_size);
 	if (has_labels)

@@ -217,12 +217,27 @@ static struct onnx_value slice(struct builder *b, const char *place, int number,
 	return apply(b, "Slice", name_of(b, "/%s/part_%d", place, number), VALUES(x, start, end, axes));
 }
 
-/* x / 2 (1 + erf(x / sqrt 2)), or x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) */
+/* A constant, added when first used, since runtimes warn about unused constants. */
+static struct onnx_value number(struct builder *b, struct onnx_value *kept, const char *name, double value)
+{
+	if (!kept->name[0])
+		*kept = onnx_number(&b->graph, name, (float)value);
+	return *kept;
+}
+
+/* x / 2 (1 + erf(x / sqrt 2)), or x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))); or max(x, 0), or x / (1 + e^-x) */
 static struct onnx_value gelu(struct builder *b, enum activation form, const char *place, struct onnx_value x)
 {
 	struct onnx_value inner;
+	if (form == ACTIVATION_RELU)
+		return apply(b, "Relu", name_of(b, "/%s/relu", place), VALUES(x));
+	if (form == ACTIVATION_SILU) {
+		inner = apply(b, "Sigmoid", name_of(b, "/%s/silu/sigmoid", place), VALUES(x));
+		return apply(b, "Mul", name_of(b, "/%s/silu", place), VALUES(inner, x));
+	}
 	if (form == ACTIVATION_GELU_ERF) {
-		inner = apply(b, "Mul", name_of(b, "/%s/gelu/scaled", place), VALUES(x, b->root_half));
+		struct onnx_value root_half = number(b, &b->root_half, "/root_half", sqrt(0.5));
+		inner = apply(b, "Mul", name_of(b, "/%s/gelu/scaled", place), VALUES(x, root_half));
 		inner = apply(b, "Erf", name_of(b, "/%s/gelu/erf", place), VALUES(inner));
 	} else {
 		struct onnx_value cubic = onnx_number(&b->graph, name_of(b, "/%s/gelu/cubic", place), 0.044715f);
@@ -236,7 +251,8 @@ static struct onnx_value gelu(struct builder *b, enum activation form, const cha
 	}
 	inner = apply(b, "Add", name_of(b, "/%s/gelu/sum", place), VALUES(inner, b->one));
 	inner = apply(b, "Mul", name_of(b, "/%s/gelu/product", place), VALUES(inner, x));
-	return apply(b, "Mul", name_of(b, "/%s/gelu", place), VALUES(inner, b->half));
+	struct onnx_value half = number(b, &b->half, "/half", 0.5);
+	return apply(b, "Mul", name_of(b, "/%s/gelu", place), VALUES(inner, half));
 }
 
 /* ---- The encoder ---- */
@@ -276,15 +292,10 @@ static void add_constants(struct builder *b)
 	int64_t together = model_form_of(config)->fused ? 3 * heads : heads;
 	b->heads_shape = onnx_integers(&b->graph, "/heads_shape", (const int64_t[]){0, 0, together, hidden / heads}, 4, 1);
 	b->score_scale = onnx_number(&b->graph, "/score_scale", (float)(1 / sqrt((double)hidden / (double)heads)));
-	b->half = onnx_number(&b->graph, "/half", 0.5f);
 	b->one = onnx_number(&b->graph, "/one", 1);
-	bool words = model_heads_tied(&b->model->heads);
-	if (config->hidden_act == ACTIVATION_GELU_ERF || pooler_activation(b->model) == ACTIVATION_GELU_ERF ||
-	    (words && model_words_activation(config) == ACTIVATION_GELU_ERF))
-		b->root_half = onnx_number(&b->graph, "/root_half", (float)sqrt(0.5));
 }
 
-/* The constant 0, which selects the first row; added when first used, since runtimes warn about unused constants. */
+/* The constant 0, which selects the first row; added when first used, too. */
 static struct onnx_value first(struct builder *b)
 {
 	if (!b->first.name[0])

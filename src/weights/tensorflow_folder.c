@@ -12,11 +12,13 @@
 
 #define PREFIX "bert_model.ckpt"
 
-/* Google's code computes BERT only. */
+/* Google's code computes BERT only, and not with SiLU. */
 static enum status check_form(const struct model_config *config)
 {
 	const struct model_form *form = model_form_of(config);
-	return form->is_googles ? OK : error_set(ERR_USAGE, "Google's code has no model of the form \"%s\"", form->model_type);
+	if (!form->is_googles)
+		return error_set(ERR_USAGE, "Google's code has no model of the form \"%s\"", form->model_type);
+	return config->hidden_act != ACTIVATION_SILU ? OK : error_set(ERR_USAGE, "Google's code has no activation \"silu\"");
 }
 
 static enum status save_checkpoint(const char *folder, const struct model_folder_content *content, int64_t step)
@@ -60,7 +62,7 @@ static void put_config(struct json_writer *writer, const struct model_config *co
 {
 	json_open(writer, NULL, '{');
 	json_put_double(writer, "attention_probs_dropout_prob", model_config_saved_dropout(config, true));
-	json_put_string(writer, "hidden_act", "gelu");
+	json_put_string(writer, "hidden_act", config->hidden_act == ACTIVATION_RELU ? "relu" : "gelu");
 	json_put_double(writer, "hidden_dropout_prob", model_config_saved_dropout(config, false));
 	json_put_integer(writer, "hidden_size", config->hidden_size);
 	json_put_double(writer, "initializer_range", config->initializer_range);

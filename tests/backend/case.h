@@ -126,6 +126,8 @@ static inline enum activation case_activation(const struct test_case *c, const c
 	return case_is(c, key, "tanh")        ? ACTIVATION_TANH
 	       : case_is(c, key, "gelu_erf")  ? ACTIVATION_GELU_ERF
 	       : case_is(c, key, "gelu_tanh") ? ACTIVATION_GELU_TANH
+	       : case_is(c, key, "relu")      ? ACTIVATION_RELU
+	       : case_is(c, key, "silu")      ? ACTIVATION_SILU
 					      : ACTIVATION_NONE;
 }
 

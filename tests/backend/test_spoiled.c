@@ -313,7 +313,7 @@ static bool takes_other_gelu(struct test_case *c)
 {
 	const char *key = operation_is(c, "linear_gelu") || operation_is(c, "gated") ? "act" : "pre";
 	enum activation activation = case_activation(c, key);
-	if (activation != ACTIVATION_GELU_ERF && activation != ACTIVATION_GELU_TANH)
+	if (!activation_is_gelu(activation))
 		return false;
 	set_value(c, key, activation == ACTIVATION_GELU_ERF ? "gelu_tanh" : "gelu_erf");
 	return case_integer(c, "M", 8) * case_integer(c, "O", 8) >= RMS_ELEMENTS;

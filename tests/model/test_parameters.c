@@ -44,6 +44,19 @@ static void configurations_are_read(void **state)
 	assert_int_equal(config.vocab_size, 0);
 	assert_int_equal(parse("{\"model_type\": \"bert\", \"hidden_act\": \"gelu_new\"}", &config), OK);
 	assert_int_equal(config.hidden_act, ACTIVATION_GELU_TANH);
+	static const struct {
+		const char *name;
+		enum activation activation;
+	} names[] = {{"gelu_pytorch_tanh", ACTIVATION_GELU_TANH},
+		     {"relu", ACTIVATION_RELU},
+		     {"silu", ACTIVATION_SILU},
+		     {"swish", ACTIVATION_SILU}};
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		char text[64];
+		snprintf(text, sizeof text, "{\"hidden_act\": \"%s\"}", names[i].name);
+		assert_int_equal(parse(text, &config), OK);
+		assert_int_equal(config.hidden_act, names[i].activation);
+	}
 }
 
 static void odd_configurations_are_refused(void **state)
@@ -53,7 +66,8 @@ static void odd_configurations_are_refused(void **state)
 		enum status status;
 		const char *field;
 	} bad[] = {
-		{"{\"model_type\": \"bert\", \"hidden_act\": \"relu\"}", ERR_USAGE, "hidden_act"},
+		{"{\"model_type\": \"bert\", \"hidden_act\": \"quick_gelu\"}", ERR_USAGE, "\"hidden_act\" is \"quick_gelu\""},
+		{"{\"model_type\": \"distilbert\", \"activation\": \"mish\"}", ERR_USAGE, "\"activation\" is \"mish\""},
 		{"{\"model_type\": \"gpt2\"}", ERR_USAGE, "\"gpt2\"; bertc has \"bert\""},
 		{"{\"vocab_size\": 100, \"pad_token_id\": 100}", ERR_DATA, "pad_token_id"},
 		{"{\"position_embedding_type\": \"relative_key\"}", ERR_USAGE, "position_embedding_type"},

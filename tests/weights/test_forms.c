@@ -74,6 +74,11 @@ static const struct {
 	{"modernbert-choice", "ModernBert", &choice_head, 12},
 	{"modernbert-tags", "ModernBert", &tags_head, 12},
 	{"modernbert-answers", "ModernBert", &answers_head, 12},
+	{"distilbert-words", "DistilBert", &model_heads_words, 12},
+	{"distilbert-class", "DistilBert", &class_head, 12},
+	{"distilbert-choice", "DistilBert", &choice_head, 12},
+	{"distilbert-tags", "DistilBert", &tags_head, 12},
+	{"distilbert-answers", "DistilBert", &answers_head, 12},
 };
 
 /* The script's batch. Arrays have room for whole slices of rows. */

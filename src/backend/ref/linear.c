@@ -8,9 +8,14 @@
 #define SQRT_1_OVER_2 0.70710678118654752440
 #define ONE_OVER_SQRT_2_PI 0.39894228040143267794
 
-/* Hendrycks and Gimpel 2016: x times the normal distribution function, either exact or by their tanh approximation. */
+/* Hendrycks and Gimpel 2016: x times the normal distribution function, either exact or by their tanh approximation; or x times
+ * the logistic function (SiLU), or x if it is positive (ReLU). */
 double ref_gelu(enum activation activation, double x)
 {
+	if (activation == ACTIVATION_RELU)
+		return x > 0 ? x : 0;
+	if (activation == ACTIVATION_SILU)
+		return x / (1 + exp(-x));
 	if (activation == ACTIVATION_GELU_ERF)
 		return 0.5 * x * (1 + erf(x * SQRT_1_OVER_2));
 	return 0.5 * x * (1 + tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)));
@@ -18,6 +23,11 @@ double ref_gelu(enum activation activation, double x)
 
 double ref_gelu_derivative(enum activation activation, double x)
 {
+	double s = 1 / (1 + exp(-x));
+	if (activation == ACTIVATION_RELU)
+		return x > 0;
+	if (activation == ACTIVATION_SILU)
+		return s + x * s * (1 - s);
 	if (activation == ACTIVATION_GELU_ERF)
 		return 0.5 * (1 + erf(x * SQRT_1_OVER_2)) + x * ONE_OVER_SQRT_2_PI * exp(-0.5 * x * x);
 	double t = tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x));

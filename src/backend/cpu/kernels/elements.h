@@ -9,6 +9,7 @@
 #include <string.h>
 #include "backend/cpu/gelu_table.h"
 #include "backend/cpu/kernels/vector.h"
+#include "backend/ops.h"
 #include "backend/tensor.h"
 
 /* name_avx2, name_avx512, ... */
@@ -357,18 +358,18 @@ INLINE vector tanh_form_logistic(vector x, vector *power)
 	return one / (one + *power);
 }
 
-/* Gelu of vectors that will be stored as `dtype`: for bf16, from a table held in registers. */
+/* Gelu of vectors that will be stored as `dtype`: for bf16, the two proper forms from a table held in registers. */
 struct gelu {
 	enum dtype dtype;
-	bool tanh_form;
+	enum activation form;
 	vector low[4], high[4]; /* coefficients of the first LANES pieces, and of the others */
 };
 
 /* For gelu() or, with `derivative`, for gelu_derivative(). */
-INLINE struct gelu gelu_start(bool tanh_form, bool derivative, enum dtype dtype)
+INLINE struct gelu gelu_start(enum activation form, bool derivative, enum dtype dtype)
 {
-	struct gelu g = {.dtype = dtype, .tanh_form = tanh_form};
-	const struct gelu_table *table = &gelu_tables[tanh_form][derivative];
+	struct gelu g = {.dtype = dtype, .form = form};
+	const struct gelu_table *table = &gelu_tables[form == ACTIVATION_GELU_TANH][derivative];
 	for (int i = 0; i < 4; i++) {
 		g.low[i] = vector_load(table->c[i]);
 		g.high[i] = vector_load(table->c[i] + LANES);
@@ -395,15 +396,19 @@ INLINE vector gelu_lookup(const struct gelu *g, vector x)
 }
 #endif
 
-/* x Phi(x), or Hendrycks and Gimpel's approximation of it with tanh. */
+/* x Phi(x), or Hendrycks and Gimpel's approximation of it with tanh; or SiLU or ReLU. */
 INLINE vector gelu(const struct gelu *g, vector x)
 {
 	vector power;
+	if (g->form == ACTIVATION_RELU)
+		return where_less(x, vector_set(0), vector_set(0), x);
+	if (g->form == ACTIVATION_SILU)
+		return x / (vector_set(1) + vector_exp(x * vector_set(-1)));
 #ifdef __AVX512F__
 	if (g->dtype == DTYPE_BF16)
 		return x * gelu_lookup(g, x);
 #endif
-	return x * (g->tanh_form ? tanh_form_logistic(x, &power) : normal_distribution(x, &power));
+	return x * (g->form == ACTIVATION_GELU_TANH ? tanh_form_logistic(x, &power) : normal_distribution(x, &power));
 }
 
 /* Phi(x) + x e^(-x^2/2) / sqrt(2 pi); in the tanh form, with s = 1 / (1 + e^(-2z)), s + x s^2 e^(-2z) (2z)', because s (1 - s)
@@ -411,11 +416,18 @@ INLINE vector gelu(const struct gelu *g, vector x)
 INLINE vector gelu_derivative(const struct gelu *g, vector x)
 {
 	vector power;
+	if (g->form == ACTIVATION_RELU)
+		return where_less(vector_set(0), x, vector_set(1), vector_set(0));
+	if (g->form == ACTIVATION_SILU) {
+		power = vector_exp(x * vector_set(-1));
+		vector s = vector_set(1) / (vector_set(1) + power);
+		return vector_fma(x * s * s, power, s);
+	}
 #ifdef __AVX512F__
 	if (g->dtype == DTYPE_BF16)
 		return gelu_lookup(g, x);
 #endif
-	if (g->tanh_form) {
+	if (g->form == ACTIVATION_GELU_TANH) {
 		vector s = tanh_form_logistic(x, &power);
 		vector slope = vector_fma(x * x, vector_set(3 * 0.044715f), vector_set(1)) * vector_set(1.5957691216f);
 		return vector_fma(x * s * s * power, slope, s);

@@ -41,9 +41,9 @@ void KERNEL(linear_fwd)(const struct linear_rows *a)
 }
 
 /* gelu is computed from the rounded pre, because that is what backward reads. */
-INLINE void gelu_rows(const struct linear_rows *a, bool tanh_form, enum dtype dtype)
+INLINE void gelu_rows(const struct linear_rows *a, enum activation form, enum dtype dtype)
 {
-	const struct gelu g = gelu_start(tanh_form, false, dtype);
+	const struct gelu g = gelu_start(form, false, dtype);
 	for (int64_t i = 0; i < a->rows; i++) {
 		const float *x = a->x + i * a->x_row;
 		void *pre = a->pre ? out_row(a->pre, i, a->stride, dtype) : NULL;
@@ -74,13 +74,23 @@ INLINE void gelu_rows(const struct linear_rows *a, bool tanh_form, enum dtype dt
 	}
 }
 
+/* The common forms are constants for the compiler. */
+INLINE void gelu_forms(const struct linear_rows *a, enum dtype dtype)
+{
+	if (a->activation == ACTIVATION_GELU_ERF)
+		gelu_rows(a, ACTIVATION_GELU_ERF, dtype);
+	else if (a->activation == ACTIVATION_GELU_TANH)
+		gelu_rows(a, ACTIVATION_GELU_TANH, dtype);
+	else
+		gelu_rows(a, a->activation, dtype);
+}
+
 void KERNEL(gelu_fwd)(const struct linear_rows *a)
 {
-	bool tanh_form = a->activation == ACTIVATION_GELU_TANH;
 	if (a->dtype == DTYPE_BF16)
-		tanh_form ? gelu_rows(a, true, DTYPE_BF16) : gelu_rows(a, false, DTYPE_BF16);
+		gelu_forms(a, DTYPE_BF16);
 	else
-		tanh_form ? gelu_rows(a, true, DTYPE_F32) : gelu_rows(a, false, DTYPE_F32);
+		gelu_forms(a, DTYPE_F32);
 	store_past_end();
 }
 
@@ -105,9 +115,9 @@ INLINE vector backward_vector(const struct linear_rows *a, int64_t i, int64_t c,
 	return v;
 }
 
-INLINE void backward_rows(const struct linear_rows *a, bool has_pre, bool tanh_form, enum dtype dtype)
+INLINE void backward_rows(const struct linear_rows *a, bool has_pre, enum activation form, enum dtype dtype)
 {
-	const struct gelu g = gelu_start(tanh_form, true, dtype);
+	const struct gelu g = gelu_start(form, true, dtype);
 	if (a->sums)
 		memset(a->sums, 0, (size_t)a->columns * sizeof *a->sums);
 	for (int64_t i = 0; i < a->rows; i++) {
@@ -123,23 +133,24 @@ INLINE void backward_rows(const struct linear_rows *a, bool has_pre, bool tanh_f
 	}
 }
 
+INLINE void backward_forms(const struct linear_rows *a, enum dtype dtype)
+{
+	if (!a->pre)
+		backward_rows(a, false, ACTIVATION_NONE, dtype);
+	else if (a->activation == ACTIVATION_GELU_ERF)
+		backward_rows(a, true, ACTIVATION_GELU_ERF, dtype);
+	else if (a->activation == ACTIVATION_GELU_TANH)
+		backward_rows(a, true, ACTIVATION_GELU_TANH, dtype);
+	else
+		backward_rows(a, true, a->activation, dtype);
+}
+
 void KERNEL(linear_bwd)(const struct linear_rows *a)
 {
-	if (a->dtype == DTYPE_BF16) {
-		if (!a->pre)
-			backward_rows(a, false, false, DTYPE_BF16);
-		else if (a->activation == ACTIVATION_GELU_TANH)
-			backward_rows(a, true, true, DTYPE_BF16);
-		else
-			backward_rows(a, true, false, DTYPE_BF16);
-	} else {
-		if (!a->pre)
-			backward_rows(a, false, false, DTYPE_F32);
-		else if (a->activation == ACTIVATION_GELU_TANH)
-			backward_rows(a, true, true, DTYPE_F32);
-		else
-			backward_rows(a, true, false, DTYPE_F32);
-	}
+	if (a->dtype == DTYPE_BF16)
+		backward_forms(a, DTYPE_BF16);
+	else
+		backward_forms(a, DTYPE_F32);
 	store_past_end();
 }
 
@@ -167,8 +178,7 @@ INLINE void gated_row(const struct gated_rows *a, int64_t i, const struct gelu *
 
 INLINE void gated_rows(const struct gated_rows *a, enum dtype dtype)
 {
-	bool tanh_form = a->activation == ACTIVATION_GELU_TANH;
-	const struct gelu g = gelu_start(tanh_form, false, dtype), derivative = gelu_start(tanh_form, true, dtype);
+	const struct gelu g = gelu_start(a->activation, false, dtype), derivative = gelu_start(a->activation, true, dtype);
 	for (int64_t i = 0; i < a->rows; i++)
 		gated_row(a, i, &g, &derivative, dtype);
 }

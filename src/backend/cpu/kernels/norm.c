@@ -172,7 +172,7 @@ INLINE void backward_rows(const struct norm_bwd_rows *a, bool has_pre, enum dtyp
 	int64_t columns = a->columns, wide = round_up(columns, 16);
 	float *g_row = a->row, *n_row = a->row + wide;
 	bool mask_dx = a->dx && !a->dropout_first;
-	const struct gelu derivative = gelu_start(a->activation == ACTIVATION_GELU_TANH, true, dtype);
+	const struct gelu derivative = gelu_start(a->activation, true, dtype);
 	memset(a->dgamma, 0, (size_t)columns * sizeof(float));
 	memset(a->dbeta, 0, (size_t)columns * sizeof(float));
 	if (a->dbias)

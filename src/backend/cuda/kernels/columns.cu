@@ -7,8 +7,9 @@ namespace
 /* A block handles 256 columns, eight per lane, of one part of the rows, which its warps take in turn. */
 constexpr int WARPS = 8, COLUMNS = WARP * BLOCK;
 
-/* GELU: 0 none, 1 erf, 2 tanh. */
-template <typename T, bool ALIGNED, int GELU> __global__ void __launch_bounds__(WARPS *WARP) columns_pass(struct kernel_columns a)
+/* FORM may be none. */
+template <typename T, bool ALIGNED, enum activation FORM>
+__global__ void __launch_bounds__(WARPS *WARP) columns_pass(struct kernel_columns a)
 {
 	float *sums = reinterpret_cast<float *>(shared_start());
 	int warp = (int)threadIdx.x / WARP, lane = lane_index(), columns = (int)a.columns;
@@ -21,7 +22,7 @@ template <typename T, bool ALIGNED, int GELU> __global__ void __launch_bounds__(
 	raw_block<T> next = {}, next_pre = {};
 	if (row < end) {
 		next = load_raw<ALIGNED>(dx + row * a.stride, first, columns);
-		if (GELU != 0)
+		if (FORM != ACTIVATION_NONE)
 			next_pre = load_raw<ALIGNED>(pre + row * a.stride, first, columns);
 	}
 	for (; row < end; row += WARPS) {
@@ -31,14 +32,14 @@ template <typename T, bool ALIGNED, int GELU> __global__ void __launch_bounds__(
 		/* Load the next row while this one is processed. */
 		if (int64_t ahead = (row + WARPS) * a.stride; row + WARPS < end) {
 			next = load_raw<ALIGNED>(dx + ahead, first, columns);
-			if (GELU != 0)
+			if (FORM != ACTIVATION_NONE)
 				next_pre = load_raw<ALIGNED>(pre + ahead, first, columns);
 		}
 		unpack_block(own, v);
-		if (GELU != 0) {
+		if (FORM != ACTIVATION_NONE) {
 #pragma unroll
 			for (int i = 0; i < BLOCK; i++)
-				v[i] *= gelu_derivative<T>(GELU == 1 ? ACTIVATION_GELU_ERF : ACTIVATION_GELU_TANH, other[i]);
+				v[i] *= gelu_derivative<T>(FORM, other[i]);
 			own = pack_block<T>(v);
 			store_raw<ALIGNED>(dx + row * a.stride, first, columns, own);
 			unpack_block(own, v); /* sum exactly what was written */
@@ -73,14 +74,15 @@ extern "C" cudaError_t kernel_columns(cudaStream_t stream, const struct kernel_c
 		a->stride = a->columns;
 	dim3 grid(blocks_of(a->columns, COLUMNS), (unsigned)a->part_count);
 	size_t shared = WARPS * COLUMNS * sizeof(float);
-	int gelu_kind = a->pre == nullptr ? 0 : a->activation == ACTIVATION_GELU_ERF ? 1 : 2;
 	return for_dtype(a->dtype, [&](auto type) {
 		using T = decltype(type);
 		/* Memory between the last column and the next row may be read but not written; sums over it are not used. */
-		bool aligned = a->stride % BLOCK == 0 && (a->columns % BLOCK == 0 || gelu_kind == 0);
-		auto kernel = gelu_kind == 0   ? (aligned ? columns_pass<T, true, 0> : columns_pass<T, false, 0>)
-			      : gelu_kind == 1 ? (aligned ? columns_pass<T, true, 1> : columns_pass<T, false, 1>)
-					       : (aligned ? columns_pass<T, true, 2> : columns_pass<T, false, 2>);
-		return launch(kernel, grid, WARPS * WARP, shared, stream, *a);
+		bool aligned = a->stride % BLOCK == 0 && (a->columns % BLOCK == 0 || a->pre == nullptr);
+		auto pass = [&](auto form) {
+			constexpr enum activation FORM = decltype(form)::value;
+			return launch(aligned ? columns_pass<T, true, FORM> : columns_pass<T, false, FORM>, grid, WARPS * WARP,
+				      shared, stream, *a);
+		};
+		return a->pre == nullptr ? pass(constant_activation<ACTIVATION_NONE>()) : for_activation(a->activation, pass);
 	});
 }

@@ -605,8 +605,20 @@ DEVICE float gelu_tanh_power(float x)
 	return x * fmaf(0.10294324f, x * x, 2.3022082f);
 }
 
+/* 1 / (1 + e^-x) */
+template <typename T> DEVICE float logistic(float x)
+{
+	if constexpr (sizeof(T) == 2)
+		return reciprocal_approximate(1 + exp2_approximate(-1.4426950409f * x));
+	return 1 / (1 + expf(-x));
+}
+
 template <typename T> DEVICE float gelu(enum activation activation, float x)
 {
+	if (activation == ACTIVATION_RELU)
+		return x < 0 ? 0 : x; /* NaN stays NaN */
+	if (activation == ACTIVATION_SILU)
+		return x * logistic<T>(x);
 	if constexpr (sizeof(T) == 2) {
 		if (activation == ACTIVATION_GELU_ERF) /* x or 0, minus the tail's share */
 			return fmaf(-fabsf(x), gelu_bell(x) * gelu_tail(fabsf(x)), fmaxf(x, 0));
@@ -619,6 +631,10 @@ template <typename T> DEVICE float gelu(enum activation activation, float x)
 }
 template <typename T> DEVICE float gelu_derivative(enum activation activation, float x)
 {
+	if (activation == ACTIVATION_RELU)
+		return x > 0 ? 1 : 0;
+	if (activation == ACTIVATION_SILU)
+		return fmaf(x * logistic<T>(x), logistic<T>(-x), logistic<T>(x));
 	if constexpr (sizeof(T) == 2) {
 		if (activation == ACTIVATION_GELU_ERF) { /* Phi(x) + x phi(x), whose value at -x is 1 minus that at x */
 			float negative = gelu_bell(x) * fmaf(-0.39894228040f, fabsf(x), gelu_tail(fabsf(x)));
@@ -631,6 +647,22 @@ template <typename T> DEVICE float gelu_derivative(enum activation activation, f
 			return 0.5f * (1 + erff(x * 0.70710678118654752f)) + x * 0.39894228040143268f * expf(-0.5f * x * x);
 		float t = tanhf(0.79788456080286536f * (x + 0.044715f * x * x * x));
 		return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.79788456080286536f * (1 + 3 * 0.044715f * x * x);
+	}
+}
+
+template <enum activation ACTIVATION> struct constant_activation {
+	static constexpr enum activation value = ACTIVATION;
+};
+
+/* Calls body(constant) with the activation as constant.value, and returns its result. */
+template <typename F> static cudaError_t for_activation(enum activation activation, F body)
+{
+	switch (activation) {
+	case ACTIVATION_GELU_ERF: return body(constant_activation<ACTIVATION_GELU_ERF>());
+	case ACTIVATION_GELU_TANH: return body(constant_activation<ACTIVATION_GELU_TANH>());
+	case ACTIVATION_RELU: return body(constant_activation<ACTIVATION_RELU>());
+	case ACTIVATION_SILU: return body(constant_activation<ACTIVATION_SILU>());
+	default: return cudaErrorInvalidValue;
 	}
 }
 

@@ -6,21 +6,20 @@ namespace
 
 constexpr int THREADS = 256;
 
-enum function { TANH, TANH_BACKWARD, GELU_ERF, GELU_TANH };
+enum function { TANH, TANH_BACKWARD, GELU };
 
-template <function F, typename T> DEVICE float apply(float x, float other)
+template <function F, typename T, enum activation FORM> DEVICE float apply(float x, float other)
 {
 	switch (F) {
 	case TANH: return tanhf(x);
 	case TANH_BACKWARD: return other * (1 - x * x);
-	case GELU_ERF: return gelu<T>(ACTIVATION_GELU_ERF, x);
-	case GELU_TANH: return gelu<T>(ACTIVATION_GELU_TANH, x);
+	case GELU: return gelu<T>(FORM, x);
 	}
 	return x;
 }
 
 /* y = f(x), or with TANH_BACKWARD y = f(x, y). */
-template <function F, typename T> __global__ void elementwise(int64_t elements, const T *x, T *y)
+template <function F, typename T, enum activation FORM> __global__ void elementwise(int64_t elements, const T *x, T *y)
 {
 	int64_t first = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * BLOCK;
 	float in[BLOCK] = {}, other[BLOCK] = {};
@@ -38,18 +37,19 @@ template <function F, typename T> __global__ void elementwise(int64_t elements, 
 	}
 #pragma unroll
 	for (int i = 0; i < BLOCK; i++)
-		in[i] = apply<F, T>(in[i], other[i]);
+		in[i] = apply<F, T, FORM>(in[i], other[i]);
 	if (whole)
 		store_block<true>(y + first, 0, left, in);
 	else
 		store_block<false>(y + first, 0, left, in);
 }
 
-template <function F> cudaError_t run(cudaStream_t stream, enum dtype dtype, int64_t elements, const void *x, void *y)
+template <function F, enum activation FORM = ACTIVATION_NONE>
+cudaError_t run(cudaStream_t stream, enum dtype dtype, int64_t elements, const void *x, void *y)
 {
 	return for_dtype(dtype, [&](auto type) {
 		using T = decltype(type);
-		return launch(elementwise<F, T>, blocks_of(elements, THREADS * BLOCK), THREADS, 0, stream, elements,
+		return launch(elementwise<F, T, FORM>, blocks_of(elements, THREADS * BLOCK), THREADS, 0, stream, elements,
 			      static_cast<const T *>(x), static_cast<T *>(y));
 	});
 }
@@ -139,6 +139,6 @@ extern "C" cudaError_t kernel_tanh_backward(cudaStream_t stream, enum dtype dtyp
 extern "C" cudaError_t kernel_gelu(cudaStream_t stream, enum dtype dtype, enum activation activation, int64_t elements,
 				   const void *x, void *y)
 {
-	return activation == ACTIVATION_GELU_ERF ? run<GELU_ERF>(stream, dtype, elements, x, y)
-						 : run<GELU_TANH>(stream, dtype, elements, x, y);
+	return for_activation(activation,
+			      [&](auto form) { return run<GELU, decltype(form)::value>(stream, dtype, elements, x, y); });
 }

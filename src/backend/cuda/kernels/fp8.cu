@@ -97,9 +97,8 @@ template <typename T> __global__ void __launch_bounds__(THREADS) round_tiles(str
 }
 
 /* blockIdx: tile of columns, part of the rows, whose tiles the block takes in turn. */
-template <bool ERF, bool BACKWARD> __global__ void __launch_bounds__(THREADS) gelu_tiles(struct kernel_fp8_gelu a)
+template <enum activation FORM, bool BACKWARD> __global__ void __launch_bounds__(THREADS) gelu_tiles(struct kernel_fp8_gelu a)
 {
-	constexpr enum activation FORM = ERF ? ACTIVATION_GELU_ERF : ACTIVATION_GELU_TANH;
 	constexpr int STEPS = TILE / ROW_STEP;
 	unsigned char *tile = shared_start();
 	float *sums = reinterpret_cast<float *>(shared_start()); /* (ROW_STEP, TILE), when the tiles are done */
@@ -189,10 +188,11 @@ extern "C" cudaError_t kernel_fp8(cudaStream_t stream, const struct kernel_fp8 *
 
 extern "C" cudaError_t kernel_fp8_gelu(cudaStream_t stream, const struct kernel_fp8_gelu *a)
 {
-	bool erf = a->activation == ACTIVATION_GELU_ERF;
 	dim3 grid(blocks_of(a->columns, TILE), a->x != nullptr ? (unsigned)a->part_count : blocks_of(a->rows, TILE));
 	size_t shared = a->x != nullptr ? ROW_STEP * TILE * sizeof(float) : TILE * PITCH;
-	auto kernel = a->x != nullptr ? (erf ? gelu_tiles<true, true> : gelu_tiles<false, true>)
-				      : (erf ? gelu_tiles<true, false> : gelu_tiles<false, false>);
-	return launch(kernel, grid, THREADS, shared, stream, *a);
+	return for_activation(a->activation, [&](auto form) {
+		constexpr enum activation FORM = decltype(form)::value;
+		return launch(a->x != nullptr ? gelu_tiles<FORM, true> : gelu_tiles<FORM, false>, grid, THREADS, shared, stream,
+			      *a);
+	});
 }
