@@ -281,6 +281,77 @@ static void configurations_return(void **state)
 	}
 }
 
+/* Writes every second tensor of a file, from `first` on, as bf16, which cuts the last 16 bits off. */
+static void write_shard(const struct safetensors *file, int64_t first, const char *path)
+{
+	struct safetensors_entry entries[64];
+	static uint16_t values[64][2048];
+	int64_t count = 0;
+	for (int64_t i = first; i < file->count; i += 2) {
+		struct safetensors_entry *entry = &entries[count];
+		*entry = file->entries[i];
+		if (strncmp(entry->name, "golden.", 7) == 0)
+			continue;
+		for (int64_t k = 0; k < entry->count; k++)
+			memcpy(&values[count][k], (const char *)entry->data + 4 * k + 2, 2);
+		entry->dtype = ST_BF16;
+		entry->data = values[count++];
+		entry->bytes = 2 * (uint64_t)entry->count;
+	}
+	assert_ok(safetensors_write(path, entries, count, NULL, NULL, NULL));
+}
+
+/* Weights in several files of half precision; a missing file, and a table of positions that is too short, are named. */
+static void parts_are_joined_and_faults_named(void **state)
+{
+	static const char *const parts[] = {"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"};
+	char source[PATH_BYTES], path[PATH_BYTES];
+	struct model_config config;
+	struct safetensors file;
+	struct buffer index = {0};
+	struct run run;
+	folder_of("distilbert-class", source);
+	assert_ok(model_folder_config(source, &config));
+	assert_ok(path_join(path, source, "model.safetensors"));
+	assert_ok(safetensors_open(&file, path));
+	buffer_format(&index, "{\"weight_map\": {");
+	for (int64_t i = 0, n = 0; i < file.count; i++)
+		if (strncmp(file.entries[i].name, "golden.", 7) != 0)
+			buffer_format(&index, "%s\"%s\": \"%s\"", n++ ? ", " : "", file.entries[i].name, parts[i % 2]);
+	buffer_format(&index, "}}");
+	assert_ok(file_write(test_path("model.safetensors.index.json"), index.data, index.size));
+	for (int64_t part = 0; part < 2; part++)
+		write_shard(&file, part, test_path(parts[part]));
+
+	struct batch batch = batch_for(&class_head);
+	run_open_heads(&run, "ref", DTYPE_F64, 2, &config, &class_head, &batch, false);
+	float *whole = calloc((size_t)run.model->slab_count, sizeof *whole);
+	float *joined = calloc((size_t)run.model->slab_count, sizeof *joined);
+	assert_true(whole && joined);
+	assert_ok(model_folder_load(source, run.model, MISSING_NOTHING, whole, NULL));
+	assert_ok(model_folder_load(test_folder, run.model, MISSING_NOTHING, joined, NULL));
+	for (int64_t k = 0; k < run.model->slab_count; k++)
+		assert_true(fabsf(joined[k] - whole[k]) <= fabsf(whole[k]) / 128);
+	assert_int_equal(remove(test_path(parts[1])), 0);
+	assert_int_not_equal(model_folder_load(test_folder, run.model, MISSING_NOTHING, joined, NULL), OK);
+	assert_non_null(strstr(error_last()->message, parts[1]));
+	run_close(&run);
+
+	config.max_position_embeddings = 99;
+	run_open_heads(&run, "ref", DTYPE_F64, 2, &config, &class_head, &batch, false);
+	joined = realloc(joined, (size_t)run.model->slab_count * sizeof *joined);
+	assert_non_null(joined);
+	assert_int_equal(model_folder_load(source, run.model, MISSING_NOTHING, joined, NULL), ERR_STATE);
+	if (!strstr(error_last()->message, "position_embeddings.weight' needs (99, 8)"))
+		fail_msg("%s", error_last()->message);
+	run_close(&run);
+	free(whole);
+	free(joined);
+	free(batch.id_order);
+	buffer_release(&index);
+	safetensors_close(&file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -288,6 +359,7 @@ int main(void)
 		cmocka_unit_test(cpu_equals_transformers),
 		cmocka_unit_test(dropout_has_the_same_masks_in_backward),
 		cmocka_unit_test(configurations_return),
+		cmocka_unit_test(parts_are_joined_and_faults_named),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }
