@@ -95,6 +95,7 @@ struct standing {
 	bool is_level;
 	struct trend trend; /* of the deciding measure; positive: improving */
 	double least;       /* a change of the deciding measure that counts */
+	bool below;         /* the deciding score does not beat its baseline */
 	enum course course;
 	struct point best, before; /* of the evaluations: the best one; the last but one */
 };
@@ -149,6 +150,19 @@ static void find_course(struct standing *standing)
 		standing->course = COURSE_IMPROVING;
 }
 
+/* Whether the deciding score beats its baseline, such as leaving every text as it is. Losses and shares of right answers are
+ * judged by grade(): if one class is very frequent, a model learns a lot before it is right more often. */
+static bool beats_baseline(const struct standing *standing)
+{
+	const struct report_column *column = standing->decides;
+	const struct report_task *task = standing->facts->task;
+	bool is_share = column && task->share && strcmp(column->name, task->share) == 0;
+	bool is_loss = column && strcmp(column->name, task->loss) == 0;
+	if (!column || is_share || is_loss || !isfinite(column->levels[0].value) || isnan(standing->score))
+		return true;
+	return measure_is_better(column->direction, standing->score, column->levels[0].value, 0);
+}
+
 static struct standing look(const struct verdict_facts *facts)
 {
 	const struct history *history = facts->history;
@@ -170,20 +184,8 @@ static struct standing look(const struct verdict_facts *facts)
 		standing.share = report_recent(history, share, RECENT_STEPS);
 	measure_trend(&standing);
 	find_course(&standing);
+	standing.below = !beats_baseline(&standing);
 	return standing;
-}
-
-/* Whether the deciding score beats its baseline, such as leaving every text as it is. Losses and shares of right answers are
- * judged by grade(): if one class is very frequent, a model learns a lot before it is right more often. */
-static bool beats_baseline(const struct standing *standing)
-{
-	const struct report_column *column = standing->decides;
-	const struct report_task *task = standing->facts->task;
-	bool is_share = column && task->share && strcmp(column->name, task->share) == 0;
-	bool is_loss = column && strcmp(column->name, task->loss) == 0;
-	if (!column || is_share || is_loss || !isfinite(column->levels[0].value) || isnan(standing->score))
-		return true;
-	return measure_is_better(column->direction, standing->score, column->levels[0].value, 0);
 }
 
 /* Whether the deciding score is better than in the set's first evaluation. */
@@ -219,7 +221,7 @@ static enum verdict_grade grade(const struct standing *standing)
 	double gain = prior - standing->level, way = (standing->share - task->prior_share) / (1 - task->prior_share);
 	if ((standing->facts->diagnosis->step < RECENT_STEPS && standing->row < 0) || isnan(standing->level))
 		return GRADE_EARLY;
-	if (!beats_baseline(standing))
+	if (standing->below)
 		return GRADE_NOT_YET;
 	if (isnan(prior))
 		return grade_by_beginning(standing);
@@ -465,6 +467,10 @@ static void say_headline(const struct standing *standing, struct verdict *out)
 	const struct verdict_facts *facts = standing->facts;
 	const char *finished = facts->finished ? "Finished: overfitted" : "Overfitted";
 	bool healthy = out->finding < 0 || out->finding == FINDING_OVERFITTING;
+	if (standing->below && facts->finished && out->grade == GRADE_NOT_YET && out->finding < 0) {
+		out->colour = VERDICT_WARNING;
+		SAY(out, headline, "Finished no better than %s", standing->decides->levels[0].label);
+	}
 	if (out->grade == GRADE_EARLY || out->grade == GRADE_NOT_YET || !healthy)
 		return;
 	if (standing->course == COURSE_OVERFITTED) {

@@ -217,6 +217,14 @@ static enum status report_labels(const struct subject *subject, struct report_ta
 	return OK;
 }
 
+/* What the first dev set scores without a model. */
+static enum status measure_baseline(const struct subject *subject, struct measures *out)
+{
+	const struct task *task = subject->state->task;
+	*out = (struct measures){0};
+	return subject->dev && task->baseline ? task->baseline(subject->train, subject->dev, out) : OK;
+}
+
 /* Each word is an example for the loss; but what matters is entities. */
 static enum status report_entities(const struct subject *subject, struct report_task *out)
 {
@@ -225,8 +233,12 @@ static enum status report_entities(const struct subject *subject, struct report_
 		return report_plain(subject, out);
 	report_task_classes(out, labels.counts, labels.names, labels.count);
 	out->columns[0].axis = "nats per word";
+	struct measures alone;
+	TRY(measure_baseline(subject, &alone));
 	struct report_column *f1 = report_task_add(out, "f1");
-	f1->levels[0] = (struct report_level){"no entity", 0};
+	f1->levels[0] = !subject->state->decides && measures_find(&alone, "f1")
+				? (struct report_level){"words alone (the most frequent tag of each)", measures_get(&alone, "f1")}
+				: (struct report_level){"no entity", 0};
 	f1->meaning = "Harmonic mean of precision and recall of whole entities: both ends and the type have to be right.";
 	return OK;
 }
@@ -261,14 +273,6 @@ static enum status report_choices(const struct subject *subject, struct report_t
 	}
 	report_task_choices(out, loss, share);
 	return OK;
-}
-
-/* What the first dev set scores without a model. */
-static enum status measure_baseline(const struct subject *subject, struct measures *out)
-{
-	const struct task *task = subject->state->task;
-	*out = (struct measures){0};
-	return subject->dev && task->baseline ? task->baseline(subject->dev, out) : OK;
 }
 
 /* For scores from 0 to 1: the loss of a model that knows only their mean, and a random order. */

@@ -300,7 +300,12 @@ static void test_baselines(void **state)
 	verdict = judge(&task, &made);
 	assert_int_equal(verdict.grade, GRADE_NOT_YET);
 	assert_non_null(strstr(verdict.text, "; copying gives 50.0 %."));
+	made.finished = true;
+	verdict = judge(&task, &made);
+	assert_string_equal(verdict.headline, "Finished no better than copying");
+	assert_int_equal(verdict.colour, VERDICT_WARNING);
 	made.share = 0.6;
+	made.finished = false;
 	verdict = judge(&task, &made);
 	assert_int_equal(verdict.grade, GRADE_LEARNED);
 }

@@ -53,6 +53,10 @@ void tag_text_free(struct tag_text *text);
 /* File and line of a word; the file name lives as long as the text. */
 void tag_text_place(const struct tag_text *text, int64_t word, const char **out_file, int64_t *out_line);
 
+/* Adds what `text` would score if each word had the tag that it has most often in `train`, and unknown words none (as words
+ * without pieces). Both have gold tags of the same labels, which mark entities. */
+MUST_USE enum status tag_baseline(const struct tag_text *train, const struct tag_text *text, struct measures *out);
+
 /* What cuts running text into words, to be released. In training, whose kind of words is not known yet: the tokenizer's. */
 struct tag_cutter tagging_cutter(const struct task_state *state);
 

@@ -455,6 +455,12 @@ static enum status tagging_score_classes(const struct task_state *state, const s
 	return measure_tags(state, set, outputs, out, &measures);
 }
 
+static enum status tagging_baseline(const struct task_set *train, const struct task_set *set, struct measures *out)
+{
+	const struct tag_text *from = train->own, *text = set->own;
+	return from->gold && text->gold ? tag_baseline(from, text, out) : OK;
+}
+
 /* ---- Results ---- */
 
 /* Reads the predicted tags of a sentence. */
@@ -862,6 +868,7 @@ const struct task task_tagging = {
 	.heads = tagging_heads,
 	.score = tagging_score,
 	.score_classes = tagging_score_classes,
+	.baseline = tagging_baseline,
 	.write = tagging_write,
 	.put = tagging_put,
 	.put_tsv = tagging_put_tsv,

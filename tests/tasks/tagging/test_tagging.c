@@ -593,6 +593,22 @@ static void answers_have_spans(void **state)
 	task_state_release(&task);
 }
 
+/* "anna" is PER twice of three times, "new" always LOC; "york" is unknown. */
+static void words_alone_have_tags(void **state)
+{
+	struct task_state task = open_state(32);
+	struct task_set train, set;
+	struct measures measures = {0};
+	assert_ok(open_set(&task, &train, TASK_TRAIN, "anna B-PER\nlives O\nanna O\nanna B-PER\nnew B-LOC\n"));
+	assert_ok(open_set(&task, &set, TASK_SCORE, "anna B-PER\nlives O\nanna O\nnew B-LOC\nyork B-LOC\n"));
+	assert_ok(task_tagging.baseline(&train, &set, &measures));
+	assert_near(measures_get(&measures, "precision"), 2.0 / 3, 1e-12);
+	assert_near(measures_get(&measures, "recall"), 2.0 / 3, 1e-12);
+	task_set_release(&task, &set);
+	task_set_release(&task, &train);
+	task_state_release(&task);
+}
+
 /* However few or many ideographs the texts of training have, those of later sets are cut in the same way. */
 static void texts_are_cut_as_in_training(void **state)
 {
@@ -713,6 +729,7 @@ int main(void)
 		cmocka_unit_test(words_of_texts),
 		cmocka_unit_test(entities_leave_punctuation_out),
 		cmocka_unit_test(answers_have_spans),
+		cmocka_unit_test(words_alone_have_tags),
 		cmocka_unit_test(texts_are_cut_as_in_training),
 		cmocka_unit_test(plain_text_is_cut_into_words),
 		cmocka_unit_test(columns_are_recorded),
