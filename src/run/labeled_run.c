@@ -564,14 +564,12 @@ static void copy_layers(const struct labeled_run *labeled, const struct model *f
 	char name[sizeof from->parameters->name];
 	for (int64_t i = 0; labeled->init_layers && i < to->parameter_count; i++) {
 		const struct parameter *parameter = &to->parameters[i];
-		int own = 0;
-		if (parameter->layer < 0 || parameter->layer >= to->config.num_hidden_layers)
+		int layer, own = 0;
+		if (sscanf(parameter->name, "bert.encoder.layer.%d.%n", &layer, &own) != 1 || own == 0)
 			continue;
-		sscanf(parameter->name, "bert.encoder.layer.%*d.%n", &own);
-		snprintf(name, sizeof name, "bert.encoder.layer.%d.%s", labeled->init_layers[parameter->layer],
-			 parameter->name + own);
+		snprintf(name, sizeof name, "bert.encoder.layer.%d.%s", labeled->init_layers[layer], parameter->name + own);
 		int64_t other = model_find_parameter(from, name);
-		BUG_IF(own == 0 || other < 0);
+		BUG_IF(other < 0);
 		memcpy(to_slab + parameter->offset, from_slab + from->parameters[other].offset,
 		       (size_t)parameter->count * sizeof *to_slab);
 	}

@@ -167,6 +167,36 @@ static void a_smaller_model_has_some_of_the_layers(void **state)
 	assert_said("teacher  "); /* in the memory plan */
 }
 
+/* The norm before a layer of ModernBERT is the last of the layer before, and its first layer has none. */
+static void a_smaller_modernbert_has_some_of_the_layers(void **state)
+{
+	static const char shape[] =
+		"{\"model_type\": \"modernbert\", \"hidden_size\": 16, \"num_hidden_layers\": 3, "
+		"\"num_attention_heads\": 2, \"intermediate_size\": 16, \"max_position_embeddings\": 64, \"pad_token_id\": 0, "
+		"\"bos_token_id\": 2, \"cls_token_id\": 2, \"eos_token_id\": 3, \"sep_token_id\": 3}";
+	struct safetensors large, small;
+	assert_ok(file_write(test_path("modern.json"), shape, strlen(shape)));
+	assert_int_equal(
+		program("pretrain -q --corpus %s --vocab_file %s/base/final/vocab.txt --model %s/modern.json --out %s/modern "
+			"--num_train_steps 1 --max_seq_length 24 --threads 1 " CPU,
+			corpus, test_folder, test_folder, test_folder),
+		0);
+	assert_int_equal(
+		program("finetune -q --task classification --model %s/modern --init_layers 0,2 --train "
+			"%s/classification.train --out %s/modern2 --num_train_steps 1 --learning_rate 0 --max_seq_length "
+			"24 --threads 1 " CPU,
+			test_folder, test_folder, test_folder),
+		0);
+	assert_ok(safetensors_open(&large, test_path("modern/final/model.safetensors")));
+	assert_ok(safetensors_open(&small, test_path("modern2/final/model.safetensors")));
+	const struct safetensors_entry *a = safetensors_find(&large, "model.layers.2.mlp.Wo.weight"),
+				       *b = safetensors_find(&small, "model.layers.1.mlp.Wo.weight");
+	assert_true(a && b && a->count == b->count);
+	assert_memory_equal(a->data, b->data, (size_t)a->count * sizeof(float));
+	safetensors_close(&large);
+	safetensors_close(&small);
+}
+
 #define TRY_TEACHER(status, part, teacher, more)                                                                                 \
 	assert_program(status, part,                                                                                             \
 		       "finetune -q --task classification --model %s/base --train %s/classification.train --out %s/bad "         \
@@ -218,6 +248,7 @@ int main(void)
 		cmocka_unit_test(files_of_a_teacher_are_of_one_moment),
 		cmocka_unit_test(classes_are_matched_by_name),
 		cmocka_unit_test(a_smaller_model_has_some_of_the_layers),
+		cmocka_unit_test(a_smaller_modernbert_has_some_of_the_layers),
 		cmocka_unit_test(teachers_must_fit),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
