@@ -289,15 +289,22 @@ static const struct decoder decoders[] = {
 	{"xz", xz_recognise, xz_create, xz_restart, xz_decode, xz_destroy},
 };
 
+#define UNPACK "unpack it to text first; plain, gzip, bzip2, zstd and xz files are read"
+
 /* Files that users give by mistake: it is better to name the format than to read noise. */
 static const struct {
 	const char *magic;
 	size_t size;
-	const char *name;
+	const char *name, *hint;
 } archives[] = {
-	{"PK\3\4", 4, "a zip archive"},     {"7z\xbc\xaf\x27\x1c", 6, "a 7z archive"},
-	{"Rar!\x1a\7", 6, "a rar archive"}, {"\x04\x22\x4d\x18", 4, "an lz4 file"},
-	{"PAR1", 4, "a Parquet file"},      {"%PDF-", 5, "a PDF file"},
+	{"PK\3\4", 4, "a zip archive", UNPACK},
+	{"7z\xbc\xaf\x27\x1c", 6, "a 7z archive", UNPACK},
+	{"Rar!\x1a\7", 6, "a rar archive", UNPACK},
+	{"\x04\x22\x4d\x18", 4, "an lz4 file", UNPACK},
+	{"PAR1", 4, "a Parquet file",
+	 "python3 -c 'import sys, pandas; pandas.read_parquet(sys.argv[1]).to_json(sys.argv[2], orient=\"records\", lines=True)' "
+	 "FILE.parquet FILE.jsonl writes it as JSON lines, which bertc reads (pandas needs pyarrow for it)"},
+	{"%PDF-", 5, "a PDF file", "pdftotext FILE.pdf FILE.txt writes its text"},
 };
 
 /* At the end, the file must be unchanged since it was opened: if it was cut or kept growing, what was read is undefined. */
@@ -356,7 +363,7 @@ static enum status choose_decoder(struct stream *stream)
 	for (size_t i = 0; i < sizeof archives / sizeof *archives; i++) {
 		if (begins_with(stream->input, stream->input_end, archives[i].magic, archives[i].size)) {
 			enum status status = error_set(ERR_DATA, "'%s' is %s, not text", stream->path, archives[i].name);
-			error_hint("unpack it to text first; plain, gzip, bzip2, zstd and xz files are read");
+			error_hint("%s", archives[i].hint);
 			return status;
 		}
 	}
@@ -377,7 +384,11 @@ static enum status choose_decoder(struct stream *stream)
 static enum status cannot_open(const char *path)
 {
 	bool wrong_path = errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG;
-	return error_set_errno(wrong_path ? ERR_USAGE : ERR_RESOURCE, "cannot open '%s'", path);
+	enum status status = error_set_errno(wrong_path ? ERR_USAGE : ERR_RESOURCE, "cannot open '%s'", path);
+	if (wrong_path && strstr(path, "://"))
+		error_hint("files are read from this machine: %s, and give the path of what it saves",
+			   strncmp(path, "http", 4) == 0 ? "bertc download ADDRESS" : "copy it here with the tool of its store");
+	return status;
 }
 
 static enum status is_folder(const char *path)

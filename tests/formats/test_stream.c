@@ -9,6 +9,7 @@
 #include <zstd.h>
 #include "base/buffer.h"
 #include "formats/stream.h"
+#include "formats/text_file.h"
 #include "test.h"
 
 static char path[128];
@@ -479,6 +480,19 @@ static void test_huge_line_in_little_memory(void **state)
 	buffer_release(&packed);
 }
 
+/* What people give in place of a text, and what they are told to do. */
+static void test_hints(void **state)
+{
+	struct text_file file;
+	assert_ok(file_write(test_path("rows.parquet"), "PAR1....PAR1", 12));
+	assert_error(ERR_DATA, "is a Parquet file", text_file_read(&file, test_path("rows.parquet"), 100));
+	assert_non_null(strstr(error_last()->hint, "pandas.read_parquet(sys.argv[1]).to_json("));
+	assert_error(ERR_USAGE, "cannot open 'https://", text_file_read(&file, "https://example.org/a.csv", 100));
+	assert_non_null(strstr(error_last()->hint, "bertc download"));
+	assert_error(ERR_USAGE, "cannot open 's3://", text_file_read(&file, "s3://bucket/a.csv", 100));
+	assert_non_null(strstr(error_last()->hint, "copy it here"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -491,6 +505,7 @@ int main(void)
 		cmocka_unit_test(test_changed_while_read),
 		cmocka_unit_test(test_standard_input),
 		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_hints),
 		cmocka_unit_test(test_peek_consumes_nothing),
 		cmocka_unit_test(test_huge_line_in_little_memory),
 	};
