@@ -13,6 +13,7 @@
 #include "base/stop.h"
 #include "data/unknown.h"
 #include "data/document_sink.h"
+#include "text/letters.h"
 
 #define BATCH_BYTES_PER_THREAD (2 << 20)
 #define PIECE_BYTES (64 << 10)
@@ -21,6 +22,7 @@
 
 struct sentence {
 	size_t begin, end;   /* in the batch's text */
+	size_t space;        /* bytes before it that are encoded with it */
 	int64_t token_count; /* after encoding */
 };
 
@@ -97,7 +99,16 @@ static void note_form(struct pipeline *pipeline)
 		snprintf(pipeline->form_reasons[form], sizeof pipeline->form_reasons[form], "%s", reason);
 }
 
-static enum status add_document(struct text_batch *batch, const struct document *document)
+/* Whether a space stood before this sentence of a text: not before an ideograph. */
+static bool follows_space(const char *text, size_t size)
+{
+	struct text_letters first = {0};
+	text_letters_count(text, size < 4 ? size : 4, &first);
+	return first.ideographs == 0;
+}
+
+/* `space`: what tokens include of the text before a sentence that follows another, or "". */
+static enum status add_document(struct text_batch *batch, const struct document *document, const char *space)
 {
 	TRY(memory_grow(&batch->documents, &batch->document_capacity, batch->document_count + 1, sizeof *batch->documents,
 			"text"));
@@ -106,6 +117,8 @@ static enum status add_document(struct text_batch *batch, const struct document 
 	for (int64_t i = 0; i < document->sentence_count; i++) {
 		size_t begin = document->sentences[i].begin, end = document->sentences[i].end;
 		struct sentence *sentence = &batch->sentences[batch->sentence_count++];
+		sentence->space = i > 0 && space[0] && follows_space(document->text + begin, end - begin) ? strlen(space) : 0;
+		buffer_append(&batch->text, space, sentence->space);
 		sentence->begin = batch->text.size;
 		buffer_append(&batch->text, document->text + begin, end - begin);
 		sentence->end = batch->text.size;
@@ -127,7 +140,7 @@ static enum status read_batch(struct pipeline *pipeline, struct text_batch *batc
 			break;
 		}
 		note_form(pipeline);
-		TRY(add_document(batch, document));
+		TRY(add_document(batch, document, tokenizer_word_prefix(pipeline->tokenizer)));
 	}
 	return cut_pieces(batch);
 }
@@ -143,8 +156,8 @@ static enum status encode_piece(const struct pipeline *pipeline, struct text_bat
 	for (int64_t i = piece->first; i < piece->first + piece->count; i++) {
 		struct sentence *sentence = &batch->sentences[i];
 		int64_t before = tokens->count;
-		TRY(tokenizer_encode(pipeline->tokenizer, batch->text.data + sentence->begin, sentence->end - sentence->begin,
-				     tokens));
+		size_t begin = sentence->begin - sentence->space;
+		TRY(tokenizer_encode(pipeline->tokenizer, batch->text.data + begin, sentence->end - begin, tokens));
 		sentence->token_count = tokens->count - before;
 	}
 	piece->invalid_bytes = tokens->invalid_bytes - invalid_before;

@@ -394,11 +394,48 @@ static void test_counts(void **state)
 	shard_close(&shard);
 }
 
+/* Byte-level tokens include the space before a word: a sentence that follows another has one, as in the text it came from, but
+ * not an ideograph. */
+static void test_spaces_between_sentences(void **state)
+{
+	static const char json[] =
+		"{\"added_tokens\": [{\"id\": 0, \"content\": \"<s>\", \"special\": true}], \"pre_tokenizer\": {\"type\": "
+		"\"ByteLevel\", \"add_prefix_space\": false}, \"model\": {\"type\": \"BPE\", \"vocab\": {\"<s>\": 0, \"a\": 1, "
+		"\"\u0120\": 2, \"\u0120a\": 3, \"\u00e4\": 4, \"\u00b8\": 5, \"\u0138\": 6, \"\u0122\": 7}, "
+		"\"merges\": [\"\u0120 a\"]}}";
+	struct vocab other;
+	struct tokenizer *wordpiece = tokenizer;
+	struct prepare_report report;
+	struct shard shard;
+	int32_t ids[4];
+	assert_ok(file_write(test_path("tokenizer.json"), json, sizeof json - 1));
+	assert_ok(vocab_read(&other, test_path("tokenizer.json")));
+	struct tokenizer_settings settings = tokenizer_defaults(false);
+	assert_ok(tokenizer_open(&tokenizer, &other, &settings));
+	remove_outputs();
+	assert_ok(prepare_text("a\na\n\na\n\u4e00\n", 0, &report));
+	tokenizer_close(tokenizer);
+	tokenizer = wordpiece;
+	assert_ok(shard_open(&shard, test_path("out")));
+	static const int32_t expected[] = {1, 3, 1, 4};
+	for (int64_t i = 0; i < 4; i++) {
+		assert_ok(shard_tokens(&shard, i, 0, 1, other.count, ids));
+		assert_int_equal(ids[0], expected[i]);
+	}
+	shard_close(&shard);
+	vocab_release(&other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ids_and_threads), cmocka_unit_test(test_held_out), cmocka_unit_test(test_held_out_of_few),
-		cmocka_unit_test(test_unusable),        cmocka_unit_test(test_counts),   cmocka_unit_test(test_filters),
+		cmocka_unit_test(test_ids_and_threads),
+		cmocka_unit_test(test_held_out),
+		cmocka_unit_test(test_held_out_of_few),
+		cmocka_unit_test(test_unusable),
+		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_filters),
+		cmocka_unit_test(test_spaces_between_sentences),
 	};
 	log_level = LOG_QUIET;
 	return cmocka_run_group_tests(tests, open_tokenizer, close_tokenizer);
