@@ -388,26 +388,14 @@ static void swap(struct line *a, struct line *b)
 
 static void run_passes(struct line *text, struct line *next)
 {
+	/* clang-format off */
 	static void (*const passes[])(const struct line *, struct line *) = {
-		pad_opening_quotes,
-		first_quote,
-		pad_backquotes,
-		quotes_after_brackets,
-		split_opening_apostrophes,
-		split_last_stop,
-		split_commas,
-		split_last_comma,
-		pad_ellipses,
-		pad_signs,
-		split_apostrophes_before_spaces,
-		pad_brackets_and_stars,
-		pad_dashes,
-		pad_closing_quotes,
-		pad_double_apostrophes,
-		close_double_quotes,
-		split_short_endings,
-		split_long_endings,
+		pad_opening_quotes, first_quote, pad_backquotes, quotes_after_brackets, split_opening_apostrophes,
+		split_last_stop, split_commas, split_last_comma, pad_ellipses, pad_signs, split_apostrophes_before_spaces,
+		pad_brackets_and_stars, pad_dashes, pad_closing_quotes, pad_double_apostrophes, close_double_quotes,
+		split_short_endings, split_long_endings,
 	};
+	/* clang-format on */
 	for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
 		passes[i](text, next);
 		swap(text, next);

@@ -57,36 +57,16 @@ static void put_text(struct layout *layout, const char *text)
 /* What stands between the two numbers of a range; NULL: the argument is no such word. */
 static const char *range_mark(const struct layout *layout, int argument)
 {
+	/* clang-format off */
 	static const char *const marks[][2] = {
-		{"to", " to "},
-		{"and", " and "},
-		{"or", " or "},
-		{"by", " by "},
-		{"x", " \xc3\x97 "},
-		{"xx", " \xc3\x97 "},
-		{"*", " \xc3\x97 "},
-		{"\xc3\x97", " \xc3\x97 "},
-		{"-", "\xe2\x80\x93"},
-		{"\xe2\x80\x93", "\xe2\x80\x93"},
-		{"to(-)", " to "},
-		{"and(-)", " and "},
-		{"to about", " to about "},
-		{"+/-", " \xc2\xb1 "},
-		{"\xc2\xb1", " \xc2\xb1 "},
-		{"+", " + "},
-		{",", ", "},
-		{", and", ", and "},
-		{", or", ", or "},
-		{"\xc3\xa0", " \xc3\xa0 "},
-		{"et", " et "},
-		{"ou", " ou "},
-		{"a", " a "},
-		{"y", " y "},
-		{"o", " o "},
-		{"bis", " bis "},
-		{"und", " und "},
-		{"e", " e "},
+		{"to", " to "}, {"and", " and "}, {"or", " or "}, {"by", " by "}, {"x", " \xc3\x97 "}, {"xx", " \xc3\x97 "},
+		{"*", " \xc3\x97 "}, {"\xc3\x97", " \xc3\x97 "}, {"-", "\xe2\x80\x93"}, {"\xe2\x80\x93", "\xe2\x80\x93"},
+		{"to(-)", " to "}, {"and(-)", " and "}, {"to about", " to about "}, {"+/-", " \xc2\xb1 "},
+		{"\xc2\xb1", " \xc2\xb1 "}, {"+", " + "}, {",", ", "}, {", and", ", and "}, {", or", ", or "},
+		{"\xc3\xa0", " \xc3\xa0 "}, {"et", " et "}, {"ou", " ou "}, {"a", " a "}, {"y", " y "}, {"o", " o "},
+		{"bis", " bis "}, {"und", " und "}, {"e", " e "},
 	};
+	/* clang-format on */
 	if (argument >= layout->count)
 		return NULL;
 	struct wiki_piece word = trimmed(layout->arguments[argument]);
