@@ -83,7 +83,6 @@ enum status duration_parse(const char *text, double *out_seconds)
 		     (strpbrk(text, ":-") ? parse_clock(text, out_seconds) : parse_units(text, out_seconds));
 	if (known && *text && *out_seconds > 0 && isfinite(*out_seconds))
 		return OK;
-	enum status status = error_set(ERR_USAGE, "'%.100s' is not a length of time", text);
-	error_hint("write seconds (5400), units (1h30m), or a clock time (1:30:00, with days 1-12:00:00)");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "'%.100s' is not a length of time", text),
+			    "write seconds (5400), units (1h30m), or a clock time (1:30:00, with days 1-12:00:00)");
 }

@@ -55,14 +55,28 @@ enum status error_set_errno(enum status status, const char *format, ...)
 	return status;
 }
 
-void error_hint(const char *format, ...)
+static void set_hint(const char *format, va_list arguments)
 {
 	char hint[sizeof last_error.hint];
+	vsnprintf(hint, sizeof hint, format, arguments);
+	text_escape(last_error.hint, sizeof last_error.hint, hint, false);
+}
+
+void error_hint(const char *format, ...)
+{
 	va_list arguments;
 	va_start(arguments, format);
-	vsnprintf(hint, sizeof hint, format, arguments);
+	set_hint(format, arguments);
 	va_end(arguments);
-	text_escape(last_error.hint, sizeof last_error.hint, hint, false);
+}
+
+enum status error_hinted(enum status status, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	set_hint(format, arguments);
+	va_end(arguments);
+	return status;
 }
 
 const struct error *error_last(void)

@@ -53,6 +53,8 @@ MUST_USE enum status error_set_errno(enum status status, const char *format, ...
 
 /* Adds advice, such as "give --text_form sentences", to the last error of this thread. */
 void error_hint(const char *format, ...) PRINTF_LIKE(1, 2);
+/* The same, and returns `status`: return error_hinted(error_set(...), "give ..."); */
+MUST_USE enum status error_hinted(enum status status, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* The last error of this thread; never NULL. */
 const struct error *error_last(void);

@@ -24,10 +24,9 @@ static enum status write_failed(const char *path, size_t left)
 	file_parent(folder, path);
 	format_size(available, (double)folder_free_bytes(folder));
 	errno = number;
-	enum status status = error_set_errno(ERR_RESOURCE, "'%s': cannot write %s (%s free)", path,
-					     format_size(needed, (double)left), available);
-	error_hint("free some space in '%s' and run the same command again", folder);
-	return status;
+	return error_hinted(error_set_errno(ERR_RESOURCE, "'%s': cannot write %s (%s free)", path,
+					    format_size(needed, (double)left), available),
+			    "free some space in '%s' and run the same command again", folder);
 }
 
 static enum status write_all(int fd, const char *path, const void *bytes, size_t count)
@@ -206,9 +205,8 @@ static enum status check_part(const char *path, const struct file_writer_state *
 	TRY(checksum_of(path, state->offset, NULL, NULL, &bytes, &crc));
 	if (bytes == state->offset && crc == state->crc32c)
 		return OK;
-	enum status status = error_set(ERR_DATA, "'%s' has changed since it was written: its checksum is wrong", path);
-	error_hint("start over with --fresh, or remove this file");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "'%s' has changed since it was written: its checksum is wrong", path),
+			    "start over with --fresh, or remove this file");
 }
 
 enum status file_writer_resume(struct file_writer **out, const char *path, struct file_writer_state state)

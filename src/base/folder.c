@@ -370,13 +370,13 @@ enum status folder_lock_check(const char *path, const struct file_stamp *taken)
 	struct file_stamp now = file_stamp_at(lock);
 	if (file_stamp_is_same_file(taken, &now))
 		return OK;
-	enum status status = error_set(ERR_LOCKED,
-				       "'%s' was removed or replaced while this run held it, so another run may be using the "
-				       "folder: nothing more is saved",
-				       lock);
-	error_hint("make sure that no other run uses '%s', then run the same command again to resume from the newest checkpoint",
-		   path);
-	return status;
+	return error_hinted(
+		error_set(ERR_LOCKED,
+			  "'%s' was removed or replaced while this run held it, so another run may be using the "
+			  "folder: nothing more is saved",
+			  lock),
+		"make sure that no other run uses '%s', then run the same command again to resume from the newest checkpoint",
+		path);
 }
 
 void folder_unlock(int descriptor)

@@ -61,11 +61,9 @@ static enum status config_set(struct config *config, const char *name, const cha
 	if (index < 0 && aside)
 		return option_check(aside, value);
 	bool again = index >= 0 && seen[index], is_list = index >= 0 && options->table[index].type == OPTION_LIST;
-	if (again && !is_list) {
-		enum status status = error_set(ERR_USAGE, "'%s' is set a second time", options->table[index].name);
-		error_hint("delete one of the two");
-		return status;
-	}
+	if (again && !is_list)
+		return error_hinted(error_set(ERR_USAGE, "'%s' is set a second time", options->table[index].name),
+				    "delete one of the two");
 	if (index >= 0)
 		seen[index] = true;
 	if (config->section >= 0)

@@ -22,7 +22,6 @@ enum status option_foreign_apply(struct options *options, const struct option_fo
 				 enum option_origin origin)
 {
 	bool flag = true;
-	enum status status;
 	if (row->program && origin == ORIGIN_COMMAND && !options->foreign_program) {
 		options->foreign_program = row->program;
 		TRY(option_copy_text(options, name, &options->foreign_name));
@@ -42,15 +41,11 @@ enum status option_foreign_apply(struct options *options, const struct option_fo
 			return OK;
 		if (row->kind == FOREIGN_VALUE && row->value && value && option_same_names(row->value, value, strlen(value)))
 			return OK;
-		status = error_set(ERR_USAGE, "bertc has no option --%s", name);
-		error_hint("%s", row->why);
-		return status;
+		return error_hinted(error_set(ERR_USAGE, "bertc has no option --%s", name), "%s", row->why);
 	case FOREIGN_ALWAYS:
 		if (flag)
 			return OK;
-		status = error_set(ERR_USAGE, "--%s false: this command does nothing else", name);
-		error_hint("%s", row->why);
-		return status;
+		return error_hinted(error_set(ERR_USAGE, "--%s false: this command does nothing else", name), "%s", row->why);
 	case FOREIGN_MEANS: break;
 	}
 	if (row->kind == FOREIGN_FLAG && row->value && !flag)

@@ -220,9 +220,7 @@ static enum status parse_letters(struct options *options, struct arguments *argu
 		else if (common >= 0)
 			TRY(apply_common(options, arguments, &option_common[common], NULL));
 		else {
-			enum status status = error_set(ERR_USAGE, "unknown option '-%c'", *letter);
-			error_hint("--help lists all options");
-			return status;
+			return error_hinted(error_set(ERR_USAGE, "unknown option '-%c'", *letter), "--help lists all options");
 		}
 	}
 	return OK;

@@ -51,12 +51,10 @@ enum status option_section_set(struct options *options, int64_t section, const c
 		return status;
 	}
 	const struct option *row = &options->table[index];
-	if (!row->section) {
-		enum status status = error_set(ERR_USAGE, "'%s' applies to the whole run and cannot be set for one %s", row->name,
-					       options->section_name);
-		error_hint("set it before the first %s", options->section_name);
-		return status;
-	}
+	if (!row->section)
+		return error_hinted(error_set(ERR_USAGE, "'%s' applies to the whole run and cannot be set for one %s", row->name,
+					      options->section_name),
+				    "set it before the first %s", options->section_name);
 	if (section < 0 || section >= SECTIONS_MAX)
 		return error_set(ERR_USAGE, "the number of a %s is between 1 and %d", options->section_name, SECTIONS_MAX);
 	TRY(memory_grow(&options->sections, &options->section_capacity, section + 1, sizeof *options->sections, "the options"));

@@ -54,11 +54,10 @@ static enum status read_line(struct owned_files *out, const char *path, char *li
 	char *end = line;
 	int64_t crc = *line == '-' ? OWNED_UNKNOWN : (int64_t)strtoul(line, &end, 16);
 	end += *line == '-';
-	if (end == line || *end != ' ' || !end[1] || strchr(end + 1, '/') || crc > UINT32_MAX) {
-		enum status status = error_set(ERR_DATA, "'%s': '%.100s' is not a checksum and a name", path, line);
-		error_hint("if you remove the file, everything that has a name of a run in this folder counts as the run's");
-		return status;
-	}
+	if (end == line || *end != ' ' || !end[1] || strchr(end + 1, '/') || crc > UINT32_MAX)
+		return error_hinted(
+			error_set(ERR_DATA, "'%s': '%.100s' is not a checksum and a name", path, line),
+			"if you remove the file, everything that has a name of a run in this folder counts as the run's");
 	return add(out, end + 1, crc);
 }
 

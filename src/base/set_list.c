@@ -94,14 +94,13 @@ enum status set_list_check_names(const struct set_list *list)
 {
 	for (int64_t i = 0; i < list->count; i++) {
 		const char *name = list->sets[i].name;
-		if (name[strspn(name, NAME_CHARACTERS)]) {
-			enum status status = error_set(
-				ERR_USAGE,
-				"'%s=%s': the name of an evaluation set may have letters, digits, '_', '-', and '.' only", name,
-				list->sets[i].paths[0]);
-			error_hint("if it is a path or a pattern, write ./ before it");
-			return status;
-		}
+		if (name[strspn(name, NAME_CHARACTERS)])
+			return error_hinted(
+				error_set(
+					ERR_USAGE,
+					"'%s=%s': the name of an evaluation set may have letters, digits, '_', '-', and '.' only",
+					name, list->sets[i].paths[0]),
+				"if it is a path or a pattern, write ./ before it");
 		if (strlen(name) > NAME_MOST)
 			return error_set(ERR_USAGE, "'%s=%s': the name of an evaluation set can have at most %d characters", name,
 					 list->sets[i].paths[0], NAME_MOST);

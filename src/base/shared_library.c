@@ -34,12 +34,10 @@ enum status shared_library_open(void **out_handle, const struct shared_library *
 	if (!handle && library->folder)
 		handle = load(library, library->folder, reason, sizeof reason);
 	*out_handle = handle;
-	if (!handle) {
-		enum status status = error_set(ERR_RESOURCE, "%s is not installed on this machine: %s", library->name, reason);
-		error_hint("install %s, add the folder of %s to LD_LIBRARY_PATH, or %s", library->package, library->files[0],
-			   library->instead);
-		return status;
-	}
+	if (!handle)
+		return error_hinted(error_set(ERR_RESOURCE, "%s is not installed on this machine: %s", library->name, reason),
+				    "install %s, add the folder of %s to LD_LIBRARY_PATH, or %s", library->package,
+				    library->files[0], library->instead);
 	for (size_t i = 0; i < count; i++) {
 		void *function = dlsym(handle, functions[i].name);
 		if (!function) {

@@ -33,11 +33,9 @@ enum status spill_write(int descriptor, const void *bytes, size_t size, int64_t 
 		ssize_t wrote = pwrite(descriptor, at, size, (off_t)offset);
 		if (wrote < 0 && errno == EINTR)
 			continue;
-		if (wrote <= 0) {
-			enum status status = error_set_errno(ERR_RESOURCE, "cannot write a temporary file");
-			error_hint("free some space, or set TMPDIR to a folder on a larger disk");
-			return status;
-		}
+		if (wrote <= 0)
+			return error_hinted(error_set_errno(ERR_RESOURCE, "cannot write a temporary file"),
+					    "free some space, or set TMPDIR to a folder on a larger disk");
 		at += wrote;
 		size -= (size_t)wrote;
 		offset += wrote;

@@ -114,10 +114,9 @@ static enum status refuse_other(const struct run *run, const char *then)
 		now += now_size + (now[now_size] == '\n');
 		then += then_size + (then[then_size] == '\n');
 	}
-	enum status status = error_set(ERR_STATE, "'%s.part' was started with other settings: '%.*s' then, '%.*s' now",
-				       run->job->out, (int)then_size, then, (int)now_size, now);
-	error_hint("give the same input and options to resume, or --fresh to start over");
-	return status;
+	return error_hinted(error_set(ERR_STATE, "'%s.part' was started with other settings: '%.*s' then, '%.*s' now",
+				      run->job->out, (int)then_size, then, (int)now_size, now),
+			    "give the same input and options to resume, or --fresh to start over");
 }
 
 static enum status read_note(struct run *run, const struct json *root)

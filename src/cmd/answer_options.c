@@ -53,12 +53,10 @@ static enum status choose_length(const struct answer_settings *settings, int32_t
 		return error_set(ERR_USAGE, "the model has %d positions, which leaves no room for a text", positions);
 	if (settings->max_seq_length == 0)
 		return OK;
-	if (settings->max_seq_length > positions) {
-		enum status status = error_set(ERR_USAGE, "--max_seq_length %lld is beyond the model's %d positions",
-					       (long long)settings->max_seq_length, positions);
-		error_hint("lower it; --long_texts windows takes longer texts piece by piece");
-		return status;
-	}
+	if (settings->max_seq_length > positions)
+		return error_hinted(error_set(ERR_USAGE, "--max_seq_length %lld is beyond the model's %d positions",
+					      (long long)settings->max_seq_length, positions),
+				    "lower it; --long_texts windows takes longer texts piece by piece");
 	*out = (int32_t)settings->max_seq_length;
 	return OK;
 }

@@ -170,9 +170,8 @@ static enum status run_completion(int argc, char **argv)
 	} else if (argc == 1 && !strcmp(argv[0], "commands")) { /* for the script that makes the man pages */
 		completion_commands(&text);
 	} else {
-		enum status status = error_set(ERR_USAGE, "completion needs the name of a shell: bash or zsh");
-		error_hint("add this line to ~/.bashrc: source <(bertc completion bash)");
-		return status;
+		return error_hinted(error_set(ERR_USAGE, "completion needs the name of a shell: bash or zsh"),
+				    "add this line to ~/.bashrc: source <(bertc completion bash)");
 	}
 	return command_print(&text);
 }
@@ -277,10 +276,9 @@ static enum status check_input(const char *path, const char *name, const char *o
 	struct file_stamp read = path ? file_stamp_at(path) : (struct file_stamp){0};
 	if (!file_stamp_is_same_file(&read, written))
 		return OK;
-	enum status status = error_set(ERR_USAGE, "--out '%s' is the same file as %s'%s', which is read: it would be overwritten",
-				       out, name, path);
-	error_hint("choose another --out; nothing was changed");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "--out '%s' is the same file as %s'%s', which is read: it would be overwritten",
+				      out, name, path),
+			    "choose another --out; nothing was changed");
 }
 
 /* Is one of the files that the command reads, other than those of option `index`, the file `out`? */
@@ -386,12 +384,10 @@ static enum status run_command(const struct command *command, int argc, char **a
 
 static enum status dispatch(int argc, char **argv)
 {
-	if (argc == 0) {
-		enum status status = error_set(ERR_USAGE, "no command given");
-		error_hint("`bertc help` lists all commands; the main one: bertc pretrain --corpus 'text/*' "
-			   "--out runs/mine");
-		return status;
-	}
+	if (argc == 0)
+		return error_hinted(error_set(ERR_USAGE, "no command given"),
+				    "`bertc help` lists all commands; the main one: bertc pretrain --corpus 'text/*' "
+				    "--out runs/mine");
 	if (!strcmp(argv[0], "help") || !strcmp(argv[0], "--help") || !strcmp(argv[0], "-h"))
 		return run_help(argc - 1, argv + 1);
 	if (!strcmp(argv[0], "version") || !strcmp(argv[0], "--version"))

@@ -70,11 +70,8 @@ static enum status run_compare(struct options *options)
 	TRY(is_run(a, &run_a));
 	TRY(is_run(b, &run_b));
 	bool runs = run_a && run_b && !settings->weights;
-	if (settings->out && !runs) {
-		enum status status = error_set(ERR_USAGE, "--out is for two runs");
-		error_hint("give two run folders or metrics.jsonl files");
-		return status;
-	}
+	if (settings->out && !runs)
+		return error_hinted(error_set(ERR_USAGE, "--out is for two runs"), "give two run folders or metrics.jsonl files");
 	TRY(runs ? compare_runs(settings, a, b, &same) : compare_models(settings, a, b, &same));
 	return same ? OK : error_set(DIFFERENT, "'%s' and '%s' differ", a, b);
 }

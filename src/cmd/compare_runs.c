@@ -88,11 +88,9 @@ static enum status open_run(struct run *run, const char *path)
 		snprintf(metrics, sizeof metrics, "%.4000s", path);
 	}
 	TRY(history_read(&run->history, metrics));
-	if (run->history.steps.count == 0 && run->history.evaluations.count == 0) {
-		enum status status = error_set(ERR_DATA, "'%s': no logged step", metrics);
-		error_hint("give the folder of a run that has begun, or its metrics.jsonl");
-		return status;
-	}
+	if (run->history.steps.count == 0 && run->history.evaluations.count == 0)
+		return error_hinted(error_set(ERR_DATA, "'%s': no logged step", metrics),
+				    "give the folder of a run that has begun, or its metrics.jsonl");
 	run->set = history_main_set(&run->history);
 	run->is_pretraining = history_column(&run->history, "mlm_loss") >= 0;
 	if (run->settings_path[0]) {

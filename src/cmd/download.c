@@ -219,11 +219,9 @@ static bool name_matches(const char *name, const char *wanted)
 static enum status add_books(struct job_list *list, const struct download_settings *settings,
 			     const struct download_source *source, struct values *values)
 {
-	if (settings->books.count == 0) {
-		enum status status = error_set(ERR_USAGE, "gutenberg needs --books");
-		error_hint("give the numbers of books: bertc download gutenberg --books 1342 2701");
-		return status;
-	}
+	if (settings->books.count == 0)
+		return error_hinted(error_set(ERR_USAGE, "gutenberg needs --books"),
+				    "give the numbers of books: bertc download gutenberg --books 1342 2701");
 	struct buffer text = {0};
 	enum status status = OK;
 	for (int64_t i = 0; status == OK && i < settings->books.count; i++) {
@@ -400,9 +398,8 @@ static enum status check_job(const struct download_settings *settings, const str
 	unpack_folder(job->path, folder);
 	if (!file_exists(folder))
 		return OK;
-	enum status status = error_set(ERR_STATE, "'%s' would be unpacked into '%s', which exists already", job->origin, folder);
-	error_hint("move it away, or give another --out or --no_unpack");
-	return status;
+	return error_hinted(error_set(ERR_STATE, "'%s' would be unpacked into '%s', which exists already", job->origin, folder),
+			    "move it away, or give another --out or --no_unpack");
 }
 
 /* An archive that was already there has been unpacked if its folder exists. */

@@ -195,12 +195,10 @@ static enum status choose_pooling(struct embed *embed, const struct options *opt
 {
 	const struct embed_settings *settings = embed->settings;
 	const struct sentence_folder *folder = &embed->folder;
-	if (!settings->pooling && folder->found && folder->pooling == 0 && embed->format != VECTORS_GOOGLE) {
-		enum status status = error_set(ERR_USAGE, "'%s' pools nothing: it is a cross-encoder, which scores pairs",
-					       settings->answer.model);
-		error_hint("score pairs with bertc predict, or choose with --pooling what becomes a text's vector");
-		return status;
-	}
+	if (!settings->pooling && folder->found && folder->pooling == 0 && embed->format != VECTORS_GOOGLE)
+		return error_hinted(error_set(ERR_USAGE, "'%s' pools nothing: it is a cross-encoder, which scores pairs",
+					      settings->answer.model),
+				    "score pairs with bertc predict, or choose with --pooling what becomes a text's vector");
 	embed->wish.answer = embed->format == VECTORS_GOOGLE ? ENCODER_ROWS : ENCODER_VECTORS;
 	static const unsigned modes[] = {
 		[NAMED_MEAN] = POOLING_MEAN,

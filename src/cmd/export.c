@@ -149,9 +149,8 @@ static enum status check_new(const char *out)
 	name_list_release(&names);
 	if (is_empty)
 		return OK;
-	enum status status = error_set(ERR_USAGE, "--out '%s' exists already", out);
-	error_hint("remove it, or choose another name; nothing was changed");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "--out '%s' exists already", out),
+			    "remove it, or choose another name; nothing was changed");
 }
 
 /* ---- ONNX ---- */

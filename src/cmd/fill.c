@@ -266,9 +266,8 @@ static enum status fill_arguments(struct fill *fill, const struct option_list *a
 	}
 	if (fill->count > 0)
 		return OK;
-	enum status status = error_set(ERR_USAGE, "no text to fill in");
-	error_hint("bertc fill --model FOLDER \"Paris is the [MASK] of France.\"");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "no text to fill in"),
+			    "bertc fill --model FOLDER \"Paris is the [MASK] of France.\"");
 }
 
 /* A single text costs less than a pass over a full batch; a few hundred lines of standard input make several batches. */
@@ -283,9 +282,8 @@ static enum status open_model(struct fill *fill, struct pool *pool)
 	TRY(text_model_open(&fill->model, model, pool, &settings));
 	if (fill->model.fills_blanks)
 		return OK;
-	enum status status = error_set(ERR_USAGE, "'%s' has no head that predicts words", model);
-	error_hint("use a pre-trained model (BertForPreTraining, BertForMaskedLM); bertc embed works with this one");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "'%s' has no head that predicts words", model),
+			    "use a pre-trained model (BertForPreTraining, BertForMaskedLM); bertc embed works with this one");
 }
 
 static enum status check_fill(struct options *options)

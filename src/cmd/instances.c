@@ -199,9 +199,8 @@ static enum status make_folder(struct run *run)
 	    mkdtemp(run->folder) != NULL)
 		return OK;
 	run->folder[0] = 0;
-	enum status status = error_set_errno(ERR_RESOURCE, "'%s': cannot make a folder beside it", first);
-	error_hint("it holds the tokens while the instances are made");
-	return status;
+	return error_hinted(error_set_errno(ERR_RESOURCE, "'%s': cannot make a folder beside it", first),
+			    "it holds the tokens while the instances are made");
 }
 
 static enum status open_tokenizer(struct run *run, const struct options *options)
@@ -487,9 +486,8 @@ static enum status open_converted(struct run *run, const char *path, int64_t num
 		TRY(static_file_open(out, path));
 		if (!out->summary.has_pairs)
 			return OK;
-		enum status status = error_set(ERR_USAGE, "'%s' holds pairs for rewriting whose masks training draws", path);
-		error_hint("`bertc instances --pairs` makes masked instances from the original lines");
-		return status;
+		return error_hinted(error_set(ERR_USAGE, "'%s' holds pairs for rewriting whose masks training draws", path),
+				    "`bertc instances --pairs` makes masked instances from the original lines");
 	}
 	snprintf(name, sizeof name, "%lld.instances", (long long)number);
 	TRY(path_join(own, run->folder, name));

@@ -33,9 +33,8 @@ static enum status find(const char *name, char out[PATH_BYTES])
 		if (file_exists(out))
 			return OK;
 	}
-	enum status status = error_set(ERR_USAGE, "--recipe %s: '%s.conf' is not installed with this program", name, name);
-	error_hint("it belongs in '%s/%s'; any config file can be read with --config FILE", folder, places[3]);
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "--recipe %s: '%s.conf' is not installed with this program", name, name),
+			    "it belongs in '%s/%s'; any config file can be read with --config FILE", folder, places[3]);
 }
 
 enum status recipes_read(struct options *options)

@@ -279,11 +279,9 @@ static enum status verify_part(const char *path, struct finding *out)
 	TRY(part_file_read(path, &facts));
 	free(facts.made_from);
 	out->bytes = facts.saved;
-	if (!facts.has_note) {
-		enum status status = error_set(ERR_USAGE, "'%s': no record of its progress beside it", path);
-		error_hint("an unfinished output can be verified with its .progress");
-		return status;
-	}
+	if (!facts.has_note)
+		return error_hinted(error_set(ERR_USAGE, "'%s': no record of its progress beside it", path),
+				    "an unfinished output can be verified with its .progress");
 	if (facts.saved > facts.bytes)
 		return error_set(ERR_DATA, "'%s': %" PRId64 " bytes, where %" PRId64 " were saved", path, facts.bytes,
 				 facts.saved);
@@ -499,9 +497,8 @@ static enum status same_file(const char *a, const char *b, const char *name, boo
 
 static enum status foreign_final(const char *path)
 {
-	enum status status = error_set(ERR_DATA, "'%s': not the model that this run has made", path);
-	error_hint("it came from elsewhere; move it away and run the training command again, which then writes its own");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "'%s': not the model that this run has made", path),
+			    "it came from elsewhere; move it away and run the training command again, which then writes its own");
 }
 
 /* Is the finished model the one that the run has made? Runs of bertc 0.1.0 recorded nothing about it; there it must have the
@@ -632,15 +629,13 @@ static enum status check_path(const char *path)
 		return OK;
 	if (!file_exists(path))
 		return checkpoint_missing(path, "");
-	if (path_is_unfinished(path)) {
-		enum status status = error_set(ERR_USAGE, "'%s': unfinished: a command is writing it, or was killed", path);
-		error_hint("run the command again: it starts over what is unfinished");
-		return status;
-	}
-	enum status status = error_set(ERR_USAGE, "'%s': nothing that bertc can verify", path);
-	error_hint("give a run, sweep, checkpoint, model folder, export, file of weights, token shards (PREFIX), instances, "
-		   "vectors or answers");
-	return status;
+	if (path_is_unfinished(path))
+		return error_hinted(error_set(ERR_USAGE, "'%s': unfinished: a command is writing it, or was killed", path),
+				    "run the command again: it starts over what is unfinished");
+	return error_hinted(
+		error_set(ERR_USAGE, "'%s': nothing that bertc can verify", path),
+		"give a run, sweep, checkpoint, model folder, export, file of weights, token shards (PREFIX), instances, "
+		"vectors or answers");
 }
 
 static enum status check_verify(struct options *options)

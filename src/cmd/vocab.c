@@ -126,16 +126,13 @@ static enum status check_out(const char *path, bool overwrite)
 	if (file_is_folder(path))
 		return error_set(ERR_USAGE, "--out '%s' is a folder; give a file, such as %s/vocab.txt", path, path);
 	struct stat info;
-	if (!overwrite && stat(path, &info) == 0 && S_ISREG(info.st_mode)) {
-		enum status status = error_set(ERR_USAGE, "--out '%s' exists", path);
-		error_hint("models and token shards made with it would no longer fit; choose another name, or give --overwrite");
-		return status;
-	}
-	if (!file_is_folder(folder)) {
-		enum status status = error_set(ERR_USAGE, "--out '%s': there is no folder '%s'", path, folder);
-		error_hint("create it first: mkdir -p '%s'", folder);
-		return status;
-	}
+	if (!overwrite && stat(path, &info) == 0 && S_ISREG(info.st_mode))
+		return error_hinted(
+			error_set(ERR_USAGE, "--out '%s' exists", path),
+			"models and token shards made with it would no longer fit; choose another name, or give --overwrite");
+	if (!file_is_folder(folder))
+		return error_hinted(error_set(ERR_USAGE, "--out '%s': there is no folder '%s'", path, folder),
+				    "create it first: mkdir -p '%s'", folder);
 	if (access(folder, W_OK) != 0)
 		return error_set_errno(ERR_RESOURCE, "--out '%s': cannot write into '%s'", path, folder);
 	return OK;

@@ -25,8 +25,7 @@ enum status vocab_tokenizer_settings(const struct options *options, const struct
 		vocab_warn_of_lower_case(vocab, choice->vocab_file);
 	if (!found || !given || choice->cased != out->lowercase)
 		return OK;
-	enum status status = error_set(ERR_STATE, "--cased %s contradicts the settings of the tokenizer beside '%s'",
-				       choice->cased ? "true" : "false", choice->vocab_file);
-	error_hint("leave the option out, or copy the vocabulary to a separate folder");
-	return status;
+	return error_hinted(error_set(ERR_STATE, "--cased %s contradicts the settings of the tokenizer beside '%s'",
+				      choice->cased ? "true" : "false", choice->vocab_file),
+			    "leave the option out, or copy the vocabulary to a separate folder");
 }

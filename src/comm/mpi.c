@@ -70,9 +70,8 @@ static enum status load_kind(const struct mpi_kind *kind, const struct mpi_modul
 	TRY(shared_library_open(&handle, &kind->module, functions, 1));
 	if (strcmp((*out)->program, MPI_MODULE_PROGRAM) == 0)
 		return OK;
-	enum status status = error_set(ERR_RESOURCE, "%s belongs to another version: %s", kind->module.name, (*out)->program);
-	error_hint("install the program and its modules in the same version");
-	return status;
+	return error_hinted(error_set(ERR_RESOURCE, "%s belongs to another version: %s", kind->module.name, (*out)->program),
+			    "install the program and its modules in the same version");
 }
 
 /* The MPI that started this process, otherwise the first one installed; BERTC_MPI overrides this. */
@@ -139,10 +138,9 @@ static enum status mpi_begin(struct messages *messages)
 	TRY(check(mpi, mpi->module->begin(&mpi->world, &rank, &size), "cannot begin"));
 	if (rank == comm->place.rank && size == comm->place.size)
 		return OK;
-	enum status status = error_set(ERR_STATE, "MPI says rank %d of %d, but the environment says rank %d of %d", rank, size,
-				       comm->place.rank, comm->place.size);
-	error_hint("%s was loaded: use the mpirun that belongs to it, or set BERTC_MPI to openmpi or mpich", name);
-	return status;
+	return error_hinted(error_set(ERR_STATE, "MPI says rank %d of %d, but the environment says rank %d of %d", rank, size,
+				      comm->place.rank, comm->place.size),
+			    "%s was loaded: use the mpirun that belongs to it, or set BERTC_MPI to openmpi or mpich", name);
 }
 
 static enum status mpi_start(struct messages *messages, const struct message *sends, const struct message *receives)

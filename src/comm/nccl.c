@@ -71,10 +71,9 @@ static enum status check_nccl(const struct comm *comm, ncclResult_t code, const 
 	cudaError_t own = cudaStreamQuery(nccl->stream);
 	if (own != cudaSuccess && own != cudaErrorNotReady)
 		return check_cuda(nccl, own, "an operation between ranks");
-	enum status status = error_set(ERR_PEER, "NCCL: %s: %s: %s", what, nccl->library.error_string(code),
-				       nccl->library.last_error(nccl->ranks));
-	error_hint("set NCCL_DEBUG=INFO to get more detail from NCCL");
-	return status;
+	return error_hinted(error_set(ERR_PEER, "NCCL: %s: %s: %s", what, nccl->library.error_string(code),
+				      nccl->library.last_error(nccl->ranks)),
+			    "set NCCL_DEBUG=INFO to get more detail from NCCL");
 }
 
 /* Whether an operation under way has failed. */
@@ -271,11 +270,10 @@ static enum status out_of_memory(const char *what, size_t bytes)
 	size_t available = 0, total = 0;
 	char needed[FORMAT_BYTES], left[FORMAT_BYTES], all[FORMAT_BYTES];
 	cudaMemGetInfo(&available, &total);
-	enum status status = error_set(ERR_RESOURCE, "not enough GPU memory for %s: %s needed, %s of %s left", what,
-				       format_size(needed, (double)bytes), format_size(left, (double)available),
-				       format_size(all, (double)total));
-	error_hint("stop other programs on the GPU (see nvidia-smi), or train a smaller model");
-	return status;
+	return error_hinted(error_set(ERR_RESOURCE, "not enough GPU memory for %s: %s needed, %s of %s left", what,
+				      format_size(needed, (double)bytes), format_size(left, (double)available),
+				      format_size(all, (double)total)),
+			    "stop other programs on the GPU (see nvidia-smi), or train a smaller model");
 }
 
 /* Memory registered with NCCL, so that switches and network cards can access it without a copy. */

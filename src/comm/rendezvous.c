@@ -117,9 +117,8 @@ static enum status rank_0_died(const struct place *place)
 	char path[PATH_BYTES];
 	name_path(path, place);
 	unlink(path);
-	enum status status = error_set(ERR_PEER, "rank 0 of this machine died before the ranks had connected");
-	error_hint("see its own messages for the reason; run the same command again");
-	return status;
+	return error_hinted(error_set(ERR_PEER, "rank 0 of this machine died before the ranks had connected"),
+			    "see its own messages for the reason; run the same command again");
 }
 
 enum status rendezvous_find(const struct place *place, int *out_file)

@@ -269,12 +269,10 @@ static enum status connect_to(const struct address *to, int32_t rank, double dea
 		}
 		if (code == 0)
 			freeaddrinfo(found);
-		if (clock_seconds() > deadline) {
-			enum status status = error_set(ERR_PEER, "rank %d cannot connect to %s, port %d: %s", rank, to->name,
-						       to->port, code ? gai_strerror(code) : strerror(why));
-			error_hint("check that rank 0 is running there and that no firewall blocks the port");
-			return status;
-		}
+		if (clock_seconds() > deadline)
+			return error_hinted(error_set(ERR_PEER, "rank %d cannot connect to %s, port %d: %s", rank, to->name,
+						      to->port, code ? gai_strerror(code) : strerror(why)),
+					    "check that rank 0 is running there and that no firewall blocks the port");
 		if (!noted && clock_seconds() > deadline - PATIENCE_SECONDS + NOTE_SECONDS) {
 			log_note("rank %d waits for %s, port %d", rank, to->name, to->port);
 			noted = true;

@@ -136,14 +136,12 @@ static enum status choose_shares(struct mixture *mixture, const double *weights)
 	}
 	for (int64_t i = 0; i < mixture->count; i++) {
 		double wanted = weights[i] / sum * BLOCK;
-		if (wanted < 0.5) {
-			enum status status = error_set(ERR_USAGE,
-						       "source %lld of the mixture has %.2g of the total weight, less than the "
-						       "smallest possible %g: it would be sampled more often than requested",
-						       (long long)i + 1, weights[i] / sum, 0.5 / BLOCK);
-			error_hint("raise its weight or leave it out");
-			return status;
-		}
+		if (wanted < 0.5)
+			return error_hinted(error_set(ERR_USAGE,
+						      "source %lld of the mixture has %.2g of the total weight, less than the "
+						      "smallest possible %g: it would be sampled more often than requested",
+						      (long long)i + 1, weights[i] / sum, 0.5 / BLOCK),
+					    "raise its weight or leave it out");
 		mixture->share[i] = wanted < 1 ? 1 : (int32_t)wanted;
 		given += mixture->share[i];
 	}

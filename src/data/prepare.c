@@ -291,18 +291,16 @@ static enum status refuse_empty(const struct prepare_report *report)
 {
 	char bytes[FORMAT_BYTES];
 	const struct corpus_counts *counts = &report->counts;
-	enum status status;
-	if (counts->documents > report->empty_documents) {
-		status = error_set(ERR_DATA, "no document is left: the filters leave out all %lld", (long long)counts->documents);
-		error_hint("loosen --min_document_tokens, --max_document_tokens or --max_unknown_share");
-		return status;
-	}
-	status = error_set(ERR_DATA, "no usable document: %lld file%s, %s, %lld line%s hold no text", (long long)counts->files,
-			   counts->files == 1 ? "" : "s", format_size(bytes, (double)counts->bytes), (long long)counts->lines,
-			   counts->lines == 1 ? "" : "s");
-	error_hint("a corpus is plain text: one sentence per line with blank lines between documents, running text, or "
-		   "one document per line (--text_form)");
-	return status;
+	if (counts->documents > report->empty_documents)
+		return error_hinted(
+			error_set(ERR_DATA, "no document is left: the filters leave out all %lld", (long long)counts->documents),
+			"loosen --min_document_tokens, --max_document_tokens or --max_unknown_share");
+	return error_hinted(error_set(ERR_DATA, "no usable document: %lld file%s, %s, %lld line%s hold no text",
+				      (long long)counts->files, counts->files == 1 ? "" : "s",
+				      format_size(bytes, (double)counts->bytes), (long long)counts->lines,
+				      counts->lines == 1 ? "" : "s"),
+			    "a corpus is plain text: one sentence per line with blank lines between documents, running text, or "
+			    "one document per line (--text_form)");
 }
 
 static void describe_form(const struct pipeline *pipeline, struct prepare_report *report)
@@ -391,12 +389,10 @@ static enum status run_pipeline(struct pipeline *pipeline, struct pool *pool, co
 	TRY(document_sink_finish(pipeline->sink));
 	if (report->train.documents == 0 && report->held_out.documents == 0)
 		return refuse_empty(report);
-	if (report->train.documents == 0) {
-		status = error_set(ERR_DATA, "all %lld documents are held out, none is left to train on",
-				   (long long)report->held_out.documents);
-		error_hint("lower --held_out_fraction");
-		return status;
-	}
+	if (report->train.documents == 0)
+		return error_hinted(error_set(ERR_DATA, "all %lld documents are held out, none is left to train on",
+					      (long long)report->held_out.documents),
+				    "lower --held_out_fraction");
 	describe_form(pipeline, report);
 	describe_shards(pipeline, report);
 	TRY(unknown_check("the text", report->train.unknown_tokens + report->held_out.unknown_tokens,

@@ -116,14 +116,12 @@ static enum status check_equal(const struct shard *shard, const struct json *obj
 {
 	int64_t value = -1;
 	TRY(json_get_integer(object, name, key, 0, INT64_MAX, &value));
-	if (value != expected) {
-		enum status status = error_set(ERR_DATA,
-					       "'%s' does not describe the files beside it: \"%s\" is %lld, '%s.idx' "
-					       "and '%s.bin' say %lld",
-					       name, key, (long long)value, shard->prefix, shard->prefix, (long long)expected);
-		error_hint("the three files of a shard must come from one run; make the shard again");
-		return status;
-	}
+	if (value != expected)
+		return error_hinted(error_set(ERR_DATA,
+					      "'%s' does not describe the files beside it: \"%s\" is %lld, '%s.idx' "
+					      "and '%s.bin' say %lld",
+					      name, key, (long long)value, shard->prefix, shard->prefix, (long long)expected),
+				    "the three files of a shard must come from one run; make the shard again");
 	return OK;
 }
 
@@ -174,12 +172,11 @@ static enum status open_files(struct shard *shard)
 {
 	char path[PATH_BYTES];
 	TRY(shard_path(path, shard->prefix, ".idx"));
-	if (!file_exists(path)) {
-		enum status status = error_set(ERR_USAGE, "'%s': no such token shard ('%s' is not there)", shard->prefix, path);
-		error_hint("give the common beginning of PREFIX.bin and PREFIX.idx, as `bertc prepare --out PREFIX` was given "
-			   "it");
-		return status;
-	}
+	if (!file_exists(path))
+		return error_hinted(
+			error_set(ERR_USAGE, "'%s': no such token shard ('%s' is not there)", shard->prefix, path),
+			"give the common beginning of PREFIX.bin and PREFIX.idx, as `bertc prepare --out PREFIX` was given "
+			"it");
 	TRY(file_map_open(&shard->idx, path));
 	TRY(shard_path(path, shard->prefix, ".bin"));
 	TRY(file_map_open(&shard->bin, path));
@@ -249,9 +246,8 @@ enum status shard_check_own(const char *prefix)
 			json_release(&document);
 		if (own)
 			return OK;
-		enum status status = error_set(ERR_USAGE, "'%s' exists and was not made by bertc", path);
-		error_hint("choose another --out; the shards' description has that name");
-		return status;
+		return error_hinted(error_set(ERR_USAGE, "'%s' exists and was not made by bertc", path),
+				    "choose another --out; the shards' description has that name");
 	}
 	const char *slash = strrchr(prefix, '/');
 	snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - prefix + 1) : 1, slash ? prefix : ".");
@@ -292,10 +288,9 @@ static uint32_t largest_wide(const int32_t *ids, int64_t count)
 
 static enum status refuse_id(const struct shard *shard, int64_t sentence, uint32_t id, int32_t vocab_size)
 {
-	enum status status = error_set(ERR_DATA, "'%s.bin': sentence %lld holds id %u, but the vocabulary has %d entries",
-				       shard->prefix, (long long)sentence, id, vocab_size);
-	error_hint("the shard was made with another vocabulary, or is damaged");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "'%s.bin': sentence %lld holds id %u, but the vocabulary has %d entries",
+				      shard->prefix, (long long)sentence, id, vocab_size),
+			    "the shard was made with another vocabulary, or is damaged");
 }
 
 static enum status check_ids(const struct shard *shard, int32_t vocab_size)
@@ -314,15 +309,13 @@ static enum status check_ids(const struct shard *shard, int32_t vocab_size)
 enum status shard_check_vocab(const struct shard *shard, uint64_t vocab_hash, int32_t vocab_size)
 {
 	const struct shard_description *d = &shard->description;
-	if (shard->described && (d->vocab_hash != vocab_hash || d->vocab_size != vocab_size)) {
-		enum status status = error_set(ERR_STATE,
-					       "'%s' was made with another vocabulary: hash %016llx of %d "
-					       "entries, not %016llx of %d",
-					       shard->prefix, (unsigned long long)d->vocab_hash, d->vocab_size,
-					       (unsigned long long)vocab_hash, vocab_size);
-		error_hint("give the --vocab_file that the shard was prepared with, or prepare it again");
-		return status;
-	}
+	if (shard->described && (d->vocab_hash != vocab_hash || d->vocab_size != vocab_size))
+		return error_hinted(error_set(ERR_STATE,
+					      "'%s' was made with another vocabulary: hash %016llx of %d "
+					      "entries, not %016llx of %d",
+					      shard->prefix, (unsigned long long)d->vocab_hash, d->vocab_size,
+					      (unsigned long long)vocab_hash, vocab_size),
+				    "give the --vocab_file that the shard was prepared with, or prepare it again");
 	return shard->described ? OK : check_ids(shard, vocab_size);
 }
 
@@ -337,12 +330,11 @@ enum status shard_check_contents(const struct shard *shard, bool (*cancelled)(co
 	TRY(file_checksum_until(path, cancelled, context, &bytes, &found));
 	if (found == shard->bin_crc32c)
 		return OK;
-	enum status status = error_set(ERR_DATA,
-				       "'%s': its checksum is %08x, not the %08x that '%s.json' records: its tokens "
-				       "are not those that were written",
-				       path, found, shard->bin_crc32c, shard->prefix);
-	error_hint("the file is damaged, or was changed: make the shard again");
-	return status;
+	return error_hinted(error_set(ERR_DATA,
+				      "'%s': its checksum is %08x, not the %08x that '%s.json' records: its tokens "
+				      "are not those that were written",
+				      path, found, shard->bin_crc32c, shard->prefix),
+			    "the file is damaged, or was changed: make the shard again");
 }
 
 enum status shard_verify(const char *prefix, int64_t *out_bytes, bool *out_described)

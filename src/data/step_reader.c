@@ -342,15 +342,13 @@ static enum status count_batches(struct step_reader *reader)
 	int64_t needed = 1, examples = step_part_examples(settings);
 	if (settings->accumulation_steps > 0)
 		needed = (examples + settings->accumulation_steps - 1) / settings->accumulation_steps;
-	if (fits < needed) {
-		enum status status = error_set(ERR_USAGE,
-					       "a micro-batch of %lld %s of up to %lld tokens does not fit: there is room for "
-					       "%d tokens in %d sequences",
-					       (long long)needed, needed == 1 ? "example" : "examples", (long long)full,
-					       settings->capacity.tokens, settings->capacity.sequences);
-		error_hint("raise --gradient_accumulation_steps, or lower --train_batch_size");
-		return status;
-	}
+	if (fits < needed)
+		return error_hinted(error_set(ERR_USAGE,
+					      "a micro-batch of %lld %s of up to %lld tokens does not fit: there is room for "
+					      "%d tokens in %d sequences",
+					      (long long)needed, needed == 1 ? "example" : "examples", (long long)full,
+					      settings->capacity.tokens, settings->capacity.sequences),
+				    "raise --gradient_accumulation_steps, or lower --train_batch_size");
 	int64_t limit = settings->accumulation_steps;
 	if (limit == 0)
 		limit = (examples + fits - 1) / fits;

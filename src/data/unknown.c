@@ -17,12 +17,10 @@ void unknown_warn(const char *what, int64_t unknown, int64_t tokens)
 enum status unknown_check(const char *what, int64_t unknown, int64_t tokens)
 {
 	double share = tokens > 0 ? (double)unknown / (double)tokens : 0;
-	if (share > LIMIT) {
-		enum status status = error_set(ERR_STATE, "%.1f %% of the tokens of %s are [UNK]: there is nothing to learn",
-					       100 * share, what);
-		error_hint("%s; `bertc vocab` learns one that does", advice);
-		return status;
-	}
+	if (share > LIMIT)
+		return error_hinted(error_set(ERR_STATE, "%.1f %% of the tokens of %s are [UNK]: there is nothing to learn",
+					      100 * share, what),
+				    "%s; `bertc vocab` learns one that does", advice);
 	unknown_warn(what, unknown, tokens);
 	return OK;
 }

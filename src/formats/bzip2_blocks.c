@@ -104,17 +104,15 @@ static void drop_input(struct bzip2_blocks *b)
 
 static enum status truncated(const struct bzip2_blocks *b)
 {
-	enum status status = error_set(ERR_DATA, "'%s': truncated bzip2 data: the file ends at byte %lld", b->name,
-				       (long long)(b->base + (int64_t)b->input.size));
-	error_hint("fetch or make the file again, or leave it out");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "'%s': truncated bzip2 data: the file ends at byte %lld", b->name,
+				      (long long)(b->base + (int64_t)b->input.size)),
+			    "fetch or make the file again, or leave it out");
 }
 
 static enum status corrupt(const struct bzip2_blocks *b, int64_t offset, const char *reason)
 {
-	enum status status = error_set(ERR_DATA, "'%s': corrupt bzip2 data at byte %lld: %s", b->name, (long long)offset, reason);
-	error_hint("fetch or make the file again, or leave it out");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "'%s': corrupt bzip2 data at byte %lld: %s", b->name, (long long)offset, reason),
+			    "fetch or make the file again, or leave it out");
 }
 
 /* For each pair of bytes: at which of the 8 bit alignments they may be the second and third bytes of a mark. */
@@ -299,12 +297,10 @@ static enum status begin_stream(struct bzip2_blocks *b)
 	}
 	const char *bytes = b->input.data + b->bit / 8;
 	size_t left = b->input.size - b->bit / 8;
-	if (left < 4 || memcmp(bytes, "BZh", 3) != 0 || bytes[3] < '1' || bytes[3] > '9') {
-		enum status status = error_set(ERR_DATA, "'%s': data at byte %lld, after the end of the bzip2 stream", b->name,
-					       (long long)(b->base + (int64_t)(b->bit / 8)));
-		error_hint("the file may be damaged, or two files of different kinds may have been joined");
-		return status;
-	}
+	if (left < 4 || memcmp(bytes, "BZh", 3) != 0 || bytes[3] < '1' || bytes[3] > '9')
+		return error_hinted(error_set(ERR_DATA, "'%s': data at byte %lld, after the end of the bzip2 stream", b->name,
+					      (long long)(b->base + (int64_t)(b->bit / 8))),
+				    "the file may be damaged, or two files of different kinds may have been joined");
 	if (left < 14)
 		return truncated(b);
 	b->level = bytes[3];

@@ -41,11 +41,9 @@ enum status checksum_parse(const char *text, char out[CHECKSUM_BYTES])
 {
 	const char *digits;
 	const struct algorithm *algorithm = algorithm_of(text, &digits);
-	if (!algorithm || strlen(digits) != algorithm->digits || strspn(digits, "0123456789abcdefABCDEF") != algorithm->digits) {
-		enum status status = error_set(ERR_USAGE, "'%.80s' is not a checksum", text);
-		error_hint("write md5:, sha1: or sha256: and 32, 40 or 64 hexadecimal digits");
-		return status;
-	}
+	if (!algorithm || strlen(digits) != algorithm->digits || strspn(digits, "0123456789abcdefABCDEF") != algorithm->digits)
+		return error_hinted(error_set(ERR_USAGE, "'%.80s' is not a checksum", text),
+				    "write md5:, sha1: or sha256: and 32, 40 or 64 hexadecimal digits");
 	int used = snprintf(out, CHECKSUM_BYTES, "%s:", algorithm->name);
 	for (size_t i = 0; i <= algorithm->digits; i++)
 		out[(size_t)used + i] = (char)tolower((unsigned char)digits[i]);

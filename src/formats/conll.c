@@ -247,12 +247,12 @@ static enum status add_token(struct reader *reader, size_t begin, size_t size)
 
 static enum status refuse_column_count(const struct conll *conll, int64_t line, int64_t count)
 {
-	enum status status = error_set(ERR_DATA, "'%s', line %lld: %lld column%s where most lines have %d", conll->name,
-				       (long long)line, (long long)count, count == 1 ? "" : "s", (int)conll->column_count);
-	error_hint("columns are separated by %s here; correct the line, or give --on_bad_record skip to leave such sentences out "
-		   "and count them",
-		   conll->separator == '\t' ? "tabs" : "spaces");
-	return status;
+	return error_hinted(
+		error_set(ERR_DATA, "'%s', line %lld: %lld column%s where most lines have %d", conll->name, (long long)line,
+			  (long long)count, count == 1 ? "" : "s", (int)conll->column_count),
+		"columns are separated by %s here; correct the line, or give --on_bad_record skip to leave such sentences out "
+		"and count them",
+		conll->separator == '\t' ? "tabs" : "spaces");
 }
 
 /* Checks that word and tag are not empty. */

@@ -302,10 +302,9 @@ static enum status body_begins(struct transfer *t)
 	int64_t available = folder_free_bytes(t->request->path);
 	if (length > 0 && available >= 0 && available < length) {
 		char need[FORMAT_BYTES], have[FORMAT_BYTES];
-		enum status status = error_set(ERR_RESOURCE, "'%s' needs %s, the disk has %s left", t->request->path,
-					       format_size(need, (double)length), format_size(have, (double)available));
-		error_hint("give an --out on a larger disk");
-		return status;
+		return error_hinted(error_set(ERR_RESOURCE, "'%s' needs %s, the disk has %s left", t->request->path,
+					      format_size(need, (double)length), format_size(have, (double)available)),
+				    "give an --out on a larger disk");
 	}
 	return part_note(part, t->request->url);
 }

@@ -4,9 +4,8 @@
 
 enum status hdf5_require(void)
 {
-	enum status status = error_set(ERR_USAGE, "this bertc was built without HDF5");
-	error_hint("build it where HDF5's headers are (Debian's package libhdf5-dev), or use TFRecord files");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "this bertc was built without HDF5"),
+			    "build it where HDF5's headers are (Debian's package libhdf5-dev), or use TFRecord files");
 }
 
 enum status hdf5_describe(char *out, size_t size)

@@ -19,53 +19,33 @@ enum status hdf5_load(struct hdf5_library *out)
 		.files = {"libhdf5_serial.so.103", "libhdf5.so.103", "libhdf5.so.200", "libhdf5_serial.so.310", "libhdf5.so.310"},
 		.package = "HDF5 1.10 to 1.14 (the package libhdf5-103-1 of Debian 12 and Ubuntu, hdf5 of Fedora)",
 		.instead = INSTEAD};
+	/* clang-format off */
 	const struct shared_library_function functions[] = {
-		{"H5open", &out->open},
-		{"H5get_libversion", &out->version},
-		{"H5Eset_auto2", &out->errors_print},
-		{"H5Ewalk2", &out->errors_walk},
-		{"H5Eclear2", &out->errors_clear},
-		{"H5Fopen", &out->file_open},
-		{"H5Fcreate", &out->file_create},
-		{"H5Fclose", &out->file_close},
-		{"H5Lexists", &out->link_exists},
-		{"H5Dopen2", &out->dataset_open},
-		{"H5Dcreate2", &out->dataset_create},
-		{"H5Dclose", &out->dataset_close},
-		{"H5Dread", &out->dataset_read},
-		{"H5Dwrite", &out->dataset_write},
-		{"H5Dset_extent", &out->dataset_set_extent},
-		{"H5Dget_type", &out->dataset_type},
-		{"H5Dget_space", &out->dataset_space},
-		{"H5Dget_create_plist", &out->dataset_creation},
-		{"H5Dget_storage_size", &out->dataset_stored_bytes},
-		{"H5Tget_class", &out->type_class},
-		{"H5Tget_size", &out->type_size},
-		{"H5Tclose", &out->type_close},
-		{"H5Screate_simple", &out->space_create},
-		{"H5Sget_simple_extent_ndims", &out->space_rank},
-		{"H5Sget_simple_extent_dims", &out->space_sizes},
-		{"H5Sselect_hyperslab", &out->space_select},
-		{"H5Sclose", &out->space_close},
-		{"H5Pcreate", &out->properties_create},
-		{"H5Pget_layout", &out->properties_layout},
-		{"H5Pget_chunk", &out->properties_chunk},
-		{"H5Pset_chunk", &out->properties_set_chunk},
-		{"H5Pset_deflate", &out->properties_set_deflate},
-		{"H5Pclose", &out->properties_close},
-		{"H5T_NATIVE_INT32_g", &out->native_int32},
-		{"H5T_STD_I8LE_g", &out->stored_int8},
-		{"H5T_STD_I32LE_g", &out->stored_int32},
+		{"H5open", &out->open}, {"H5get_libversion", &out->version}, {"H5Eset_auto2", &out->errors_print},
+		{"H5Ewalk2", &out->errors_walk}, {"H5Eclear2", &out->errors_clear}, {"H5Fopen", &out->file_open},
+		{"H5Fcreate", &out->file_create}, {"H5Fclose", &out->file_close}, {"H5Lexists", &out->link_exists},
+		{"H5Dopen2", &out->dataset_open}, {"H5Dcreate2", &out->dataset_create}, {"H5Dclose", &out->dataset_close},
+		{"H5Dread", &out->dataset_read}, {"H5Dwrite", &out->dataset_write}, {"H5Dset_extent", &out->dataset_set_extent},
+		{"H5Dget_type", &out->dataset_type}, {"H5Dget_space", &out->dataset_space},
+		{"H5Dget_create_plist", &out->dataset_creation}, {"H5Dget_storage_size", &out->dataset_stored_bytes},
+		{"H5Tget_class", &out->type_class}, {"H5Tget_size", &out->type_size}, {"H5Tclose", &out->type_close},
+		{"H5Screate_simple", &out->space_create}, {"H5Sget_simple_extent_ndims", &out->space_rank},
+		{"H5Sget_simple_extent_dims", &out->space_sizes}, {"H5Sselect_hyperslab", &out->space_select},
+		{"H5Sclose", &out->space_close}, {"H5Pcreate", &out->properties_create},
+		{"H5Pget_layout", &out->properties_layout}, {"H5Pget_chunk", &out->properties_chunk},
+		{"H5Pset_chunk", &out->properties_set_chunk}, {"H5Pset_deflate", &out->properties_set_deflate},
+		{"H5Pclose", &out->properties_close}, {"H5T_NATIVE_INT32_g", &out->native_int32},
+		{"H5T_STD_I8LE_g", &out->stored_int8}, {"H5T_STD_I32LE_g", &out->stored_int32},
 		{"H5P_CLS_DATASET_CREATE_ID_g", &out->creating_datasets},
 	};
+	/* clang-format on */
 	TRY(shared_library_open(&handle, &library, functions, sizeof functions / sizeof functions[0]));
 	unsigned major = 0, minor = 0, patch = 0;
 	if (out->open() < 0 || out->version(&major, &minor, &patch) < 0)
 		return error_set(ERR_RESOURCE, "HDF5's library does not start");
 	if (major == 1 && minor >= 10 && minor <= 14)
 		return OK;
-	enum status status = error_set(ERR_RESOURCE, "this machine has HDF5 %u.%u.%u, but only 1.10 to 1.14 are supported", major,
-				       minor, patch);
-	error_hint("install %s, or " INSTEAD, library.package);
-	return status;
+	return error_hinted(error_set(ERR_RESOURCE, "this machine has HDF5 %u.%u.%u, but only 1.10 to 1.14 are supported", major,
+				      minor, patch),
+			    "install %s, or " INSTEAD, library.package);
 }

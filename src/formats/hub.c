@@ -103,9 +103,8 @@ static enum status home_folder(char out[PATH_BYTES])
 		return path_join(out, cache, "huggingface");
 	if (user)
 		return path_join(out, user, ".cache/huggingface");
-	enum status status = error_set(ERR_USAGE, "there is no place for models of the Hub: HOME is not set");
-	error_hint("set HF_HUB_CACHE to the folder that should keep them");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "there is no place for models of the Hub: HOME is not set"),
+			    "set HF_HUB_CACHE to the folder that should keep them");
 }
 
 /* The token is a secret for the Hub alone: messages never show it. */
@@ -141,11 +140,9 @@ static enum status model_open(struct hub_model *out, const char *name, const str
 	char cache[PATH_BYTES], home[PATH_BYTES], folder[NAME_BYTES + 16] = "models--";
 	const char *given = variable("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE");
 	*out = (struct hub_model){.settings = settings};
-	if (!hub_is_name(name)) {
-		enum status status = error_set(ERR_USAGE, "'%.100s' is not the name of a model on the Hugging Face Hub", name);
-		error_hint("write OWNER/NAME, or OWNER/NAME@REVISION for a branch, tag or commit");
-		return status;
-	}
+	if (!hub_is_name(name))
+		return error_hinted(error_set(ERR_USAGE, "'%.100s' is not the name of a model on the Hugging Face Hub", name),
+				    "write OWNER/NAME, or OWNER/NAME@REVISION for a branch, tag or commit");
 	size_t size = strcspn(name, "@"), used = strlen(folder);
 	snprintf(out->name, sizeof out->name, "%.*s", (int)size, name);
 	snprintf(out->revision, sizeof out->revision, "%s", name[size] ? name + size + 1 : "main");
@@ -336,27 +333,24 @@ static enum status link_blob(const struct hub_model *model, const char *file, co
 /* The error for an address that could not be fetched. */
 static enum status refused(const struct hub_model *model, const struct fetch_result *result)
 {
-	enum status status;
 	switch (result->answer) {
 	case 401:
-		status = error_set(ERR_USAGE, "%s: there is no such model at %s, or it is private", model->name, endpoint());
-		error_hint(model->header[0] ? "the token in use has no access to it"
-					    : "check the name; a private model needs a token in HF_TOKEN");
-		return status;
+		return error_hinted(
+			error_set(ERR_USAGE, "%s: there is no such model at %s, or it is private", model->name, endpoint()),
+			model->header[0] ? "the token in use has no access to it"
+					 : "check the name; a private model needs a token in HF_TOKEN");
 	case 403:
-		status = error_set(ERR_RESOURCE, "%s: access is restricted", model->name);
-		error_hint("accept the model's conditions on its page at %s/%s, and give a token in HF_TOKEN", endpoint(),
-			   model->name);
-		return status;
+		return error_hinted(error_set(ERR_RESOURCE, "%s: access is restricted", model->name),
+				    "accept the model's conditions on its page at %s/%s, and give a token in HF_TOKEN",
+				    endpoint(), model->name);
 	case 404:
-		status = error_set(ERR_USAGE, "%s: there is no such model or no revision '%s' at %s", model->name,
-				   model->revision, endpoint());
-		error_hint("check the name; a private model needs a token in HF_TOKEN");
-		return status;
+		return error_hinted(error_set(ERR_USAGE, "%s: there is no such model or no revision '%s' at %s", model->name,
+					      model->revision, endpoint()),
+				    "check the name; a private model needs a token in HF_TOKEN");
 	default:
-		status = error_set(ERR_RESOURCE, "%s cannot be fetched from %s: %s", model->name, endpoint(), result->reason);
-		error_hint("run the same command again to resume; HF_ENDPOINT names a mirror");
-		return status;
+		return error_hinted(
+			error_set(ERR_RESOURCE, "%s cannot be fetched from %s: %s", model->name, endpoint(), result->reason),
+			"run the same command again to resume; HF_ENDPOINT names a mirror");
 	}
 }
 
@@ -554,12 +548,10 @@ enum status hub_fetch(const char *name, bool update, const struct fetch_settings
 	TRY(model_open(&model, name, settings));
 	TRY(read_commit(&model));
 	TRY(look_up(&model, &usable, &whole));
-	if (is_offline() && !usable) {
-		enum status status = error_set(ERR_RESOURCE, "%s%s is not in the cache '%s', and HF_HUB_OFFLINE is set",
-					       HUB_PREFIX, name, model.folder);
-		error_hint("unset it, or run `bertc download %s` where there is a network and copy the cache", name);
-		return status;
-	}
+	if (is_offline() && !usable)
+		return error_hinted(error_set(ERR_RESOURCE, "%s%s is not in the cache '%s', and HF_HUB_OFFLINE is set",
+					      HUB_PREFIX, name, model.folder),
+				    "unset it, or run `bertc download %s` where there is a network and copy the cache", name);
 	if (is_offline() && !whole)
 		log_warning("%s: taken from the cache '%s' without asking the Hub whether files are missing there", name,
 			    model.folder);

@@ -361,11 +361,9 @@ static enum status choose_decoder(struct stream *stream)
 {
 	TRY(read_magic(stream));
 	for (size_t i = 0; i < sizeof archives / sizeof *archives; i++) {
-		if (begins_with(stream->input, stream->input_end, archives[i].magic, archives[i].size)) {
-			enum status status = error_set(ERR_DATA, "'%s' is %s, not text", stream->path, archives[i].name);
-			error_hint("%s", archives[i].hint);
-			return status;
-		}
+		if (begins_with(stream->input, stream->input_end, archives[i].magic, archives[i].size))
+			return error_hinted(error_set(ERR_DATA, "'%s' is %s, not text", stream->path, archives[i].name), "%s",
+					    archives[i].hint);
 	}
 	for (size_t i = 0; i < sizeof decoders / sizeof *decoders; i++) {
 		if (decoders[i].recognise(stream->input, stream->input_end)) {
@@ -479,12 +477,10 @@ static enum status next_member(struct stream *stream)
 		TRY(read_magic(stream));
 		left = stream->input_end;
 	}
-	if (!decoder->recognise(stream->input + stream->input_begin, left)) {
-		enum status status = error_set(ERR_DATA, "'%s': data at byte %lld, after the end of the %s stream", stream->path,
-					       (long long)stream->input_offset, decoder->name);
-		error_hint("the file may be damaged, or two files of different kinds may have been joined");
-		return status;
-	}
+	if (!decoder->recognise(stream->input + stream->input_begin, left))
+		return error_hinted(error_set(ERR_DATA, "'%s': data at byte %lld, after the end of the %s stream", stream->path,
+					      (long long)stream->input_offset, decoder->name),
+				    "the file may be damaged, or two files of different kinds may have been joined");
 	if (!decoder->restart(stream->state))
 		return error_set(ERR_RESOURCE, "'%s': no memory for its %s decoder", stream->path, decoder->name);
 	stream->member_open = true;
@@ -540,26 +536,22 @@ enum status stream_read(struct stream *stream, void *bytes, size_t capacity, siz
 		decoder->decode(stream->state, &exchange);
 		consume(stream, input_before - exchange.input_size);
 		*out_count = capacity - exchange.output_size;
-		if (exchange.out_of_memory) {
-			enum status status = error_set(ERR_RESOURCE, "'%s': no memory to decode its %s data at byte %lld",
-						       stream->path, decoder->name, (long long)stream->input_offset);
-			error_hint("it was packed with a history of hundreds of megabytes or more; pack it again without --long "
-				   "or extreme settings");
-			return status;
-		}
-		if (exchange.problem) {
-			enum status status = error_set(ERR_DATA, "'%s': corrupt %s data at byte %lld: %s", stream->path,
-						       decoder->name, (long long)stream->input_offset, exchange.problem);
-			error_hint("fetch or make the file again, or leave it out");
-			return status;
-		}
+		if (exchange.out_of_memory)
+			return error_hinted(
+				error_set(ERR_RESOURCE, "'%s': no memory to decode its %s data at byte %lld", stream->path,
+					  decoder->name, (long long)stream->input_offset),
+				"it was packed with a history of hundreds of megabytes or more; pack it again without --long "
+				"or extreme settings");
+		if (exchange.problem)
+			return error_hinted(error_set(ERR_DATA, "'%s': corrupt %s data at byte %lld: %s", stream->path,
+						      decoder->name, (long long)stream->input_offset, exchange.problem),
+					    "fetch or make the file again, or leave it out");
 		if (exchange.member_ended) {
 			stream->member_open = false;
 		} else if (stream->input_ended && *out_count == 0) {
-			enum status status = error_set(ERR_DATA, "'%s': truncated %s data: the file ends at byte %lld",
-						       stream->path, decoder->name, (long long)stream->input_offset);
-			error_hint("fetch or make the file again, or leave it out");
-			return status;
+			return error_hinted(error_set(ERR_DATA, "'%s': truncated %s data: the file ends at byte %lld",
+						      stream->path, decoder->name, (long long)stream->input_offset),
+					    "fetch or make the file again, or leave it out");
 		}
 	}
 	return OK;

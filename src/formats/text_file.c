@@ -31,12 +31,10 @@ static enum status read_all(struct stream *stream, int64_t limit, struct buffer 
 		if (count == 0)
 			return OK;
 		buffer_advance(out, count);
-		if ((int64_t)out->size > limit) {
-			enum status status = error_set(ERR_DATA, "'%s': larger than %s", stream_path(stream),
-						       format_size(size, (double)limit));
-			error_hint("split the file and give its parts, or shorten it");
-			return status;
-		}
+		if ((int64_t)out->size > limit)
+			return error_hinted(error_set(ERR_DATA, "'%s': larger than %s", stream_path(stream),
+						      format_size(size, (double)limit)),
+					    "split the file and give its parts, or shorten it");
 	}
 }
 
@@ -54,9 +52,8 @@ static enum status refuse_other_encodings(const struct text_file *file)
 	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
 		if (file->text.size < marks[i].size || memcmp(file->text.data, marks[i].bytes, marks[i].size) != 0)
 			continue;
-		enum status status = error_set(ERR_DATA, "'%s': this is %s text, not UTF-8", file->name, marks[i].encoding);
-		error_hint("convert it: iconv -f %s -t UTF-8 FILE > NEW_FILE", marks[i].encoding);
-		return status;
+		return error_hinted(error_set(ERR_DATA, "'%s': this is %s text, not UTF-8", file->name, marks[i].encoding),
+				    "convert it: iconv -f %s -t UTF-8 FILE > NEW_FILE", marks[i].encoding);
 	}
 	return OK;
 }

@@ -53,9 +53,8 @@ struct unpacking {
 static enum status damaged(const char *path, struct archive *archive)
 {
 	const char *reason = archive_error_string(archive);
-	enum status status = error_set(ERR_DATA, "'%s': cannot unpack: %s", path, reason ? reason : "damaged");
-	error_hint("remove it and download it again");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "'%s': cannot unpack: %s", path, reason ? reason : "damaged"),
+			    "remove it and download it again");
 }
 
 /* Whether the entry is harmless: a relative path without "..", neither a link nor a device. */
@@ -75,9 +74,8 @@ static bool harmless(const char *name, mode_t type)
 
 static enum status exceeds(const struct unpacking *unpacking, const char *what, const char *option)
 {
-	enum status status = error_set(ERR_RESOURCE, "'%s' unpacks to more than %s: not unpacked", unpacking->path, what);
-	error_hint("if you trust it, raise %s; --no_unpack only downloads", option);
-	return status;
+	return error_hinted(error_set(ERR_RESOURCE, "'%s' unpacks to more than %s: not unpacked", unpacking->path, what),
+			    "if you trust it, raise %s; --no_unpack only downloads", option);
 }
 
 /* Checks the limits before anything is written. */
@@ -99,10 +97,9 @@ static enum status check_limits(const struct unpacking *unpacking, int64_t bytes
 	}
 	if (unpacking->free_bytes < 0 || bytes <= unpacking->free_bytes)
 		return OK;
-	enum status status = error_set(ERR_RESOURCE, "'%s' unpacks to more than the %s that the disk has left", unpacking->path,
-				       format_size(size, (double)unpacking->free_bytes));
-	error_hint("give an --out on a larger disk; --no_unpack only downloads");
-	return status;
+	return error_hinted(error_set(ERR_RESOURCE, "'%s' unpacks to more than the %s that the disk has left", unpacking->path,
+				      format_size(size, (double)unpacking->free_bytes)),
+			    "give an --out on a larger disk; --no_unpack only downloads");
 }
 
 /* Fills a hole of a sparse file, which the archive omits. */
@@ -247,11 +244,9 @@ enum status unpack(const char *path, const char *folder, const struct unpack_lim
 	char temporary[PATH_BYTES];
 	const char *slash = strrchr(folder, '/');
 	size_t parent = slash ? (size_t)(slash - folder) + 1 : 0;
-	if (file_exists(folder)) {
-		enum status status = error_set(ERR_STATE, "'%s' cannot be unpacked: '%s' exists already", path, folder);
-		error_hint("move it away, or give --no_unpack");
-		return status;
-	}
+	if (file_exists(folder))
+		return error_hinted(error_set(ERR_STATE, "'%s' cannot be unpacked: '%s' exists already", path, folder),
+				    "move it away, or give --no_unpack");
 	if (snprintf(temporary, PATH_BYTES, "%.*s.unpacking-%s", (int)parent, folder, folder + parent) >= PATH_BYTES)
 		return error_set(ERR_USAGE, "'%.200s...': the path is too long", folder);
 	if (file_exists(temporary)) /* left by a killed process */

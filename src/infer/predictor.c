@@ -83,20 +83,15 @@ static void queue_predictions(void *context)
 enum status predictor_fill(struct predictor *predictor, const int32_t *ids, int64_t count, const char *text)
 {
 	struct backend *be = predictor->replica->backend;
-	enum status status;
-	if (count + 2 > predictor->capacity) {
-		status = error_set(ERR_USAGE, "'%.60s...' has %lld tokens, but the model takes at most %d", text,
-				   (long long)count, predictor->capacity - 2);
-		error_hint("shorten the text");
-		return status;
-	}
+	if (count + 2 > predictor->capacity)
+		return error_hinted(error_set(ERR_USAGE, "'%.60s...' has %lld tokens, but the model takes at most %d", text,
+					      (long long)count, predictor->capacity - 2),
+				    "shorten the text");
 	fill_batch(&predictor->host, predictor->vocab, ids, (int32_t)count);
 	predictor->blanks = predictor->host.labels[HEAD_MASKED_WORDS].count;
-	if (predictor->blanks == 0) {
-		status = error_set(ERR_USAGE, "'%.60s' has no [MASK]", text);
-		error_hint("write [MASK] where a word should be filled in");
-		return status;
-	}
+	if (predictor->blanks == 0)
+		return error_hinted(error_set(ERR_USAGE, "'%.60s' has no [MASK]", text),
+				    "write [MASK] where a word should be filled in");
 	model_await(predictor->model);
 	be->functions->upload(predictor->replica, &predictor->host, &predictor->batch);
 	struct work_key key = work_key(predictor, WORK_PREDICTIONS, &predictor->batch);

@@ -79,10 +79,9 @@ static enum status check_words(const char *model, const char *architecture)
 	const struct model_form *form = model_form_of(&config);
 	if (form->has_words || (architecture && strcmp(architecture, model_heads_words.architecture) == 0))
 		return OK;
-	enum status status = error_set(ERR_USAGE, "'%s' (%s) has no masked-word head, so it cannot predict words", model,
-				       architecture ? architecture : form->model_type);
-	error_hint("bertc pretrain --init_checkpoint trains a new one");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "'%s' (%s) has no masked-word head, so it cannot predict words", model,
+				      architecture ? architecture : form->model_type),
+			    "bertc pretrain --init_checkpoint trains a new one");
 }
 
 enum status session_needs_words(const char *model)

@@ -74,12 +74,10 @@ static enum status settle(struct task_session *session)
 		own->max_seq_length = (int32_t)settings->max_seq_length;
 	if (own->max_seq_length == 0)
 		own->max_seq_length = model_positions(&config);
-	if (own->max_seq_length > model_positions(&config)) {
-		enum status status = error_set(ERR_USAGE, "--max_seq_length %d is beyond the model's %d positions",
-					       own->max_seq_length, model_positions(&config));
-		error_hint("lower it");
-		return status;
-	}
+	if (own->max_seq_length > model_positions(&config))
+		return error_hinted(error_set(ERR_USAGE, "--max_seq_length %d is beyond the model's %d positions",
+					      own->max_seq_length, model_positions(&config)),
+				    "lower it");
 	own->hidden_size = config.hidden_size;
 	session->bad.skip = settings->on_bad_record == SKIP_BAD_RECORD;
 	own->tokenizer = session->tokenizer;

@@ -173,11 +173,10 @@ static enum status add_windows(struct text_chunk *texts, const struct text_setti
 static enum status too_long(const struct line_chunk *chunk, const struct ready_text *ready, int64_t tokens, bool pair,
 			    int32_t most)
 {
-	enum status status = error_set(ERR_DATA, "'%s', line %lld: %s of %lld tokens, but a sequence can have at most %d",
-				       chunk->path, (long long)ready->line, pair ? "a pair" : "a text", (long long)tokens, most);
-	error_hint(pair ? "shorten it, or let long ones be cut: --long_texts cut"
-			: "shorten it, or choose what to do: --long_texts cut or --long_texts windows");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "'%s', line %lld: %s of %lld tokens, but a sequence can have at most %d",
+				      chunk->path, (long long)ready->line, pair ? "a pair" : "a text", (long long)tokens, most),
+			    pair ? "shorten it, or let long ones be cut: --long_texts cut"
+				 : "shorten it, or choose what to do: --long_texts cut or --long_texts windows");
 }
 
 static enum status encode(struct text_chunk *texts, const struct line_chunk *chunk, const struct text_settings *settings,

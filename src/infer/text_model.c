@@ -71,12 +71,10 @@ static enum status open_task(struct text_model *model, struct pool *pool, const 
 	model->has_task = true;
 	TRY(task_session_open(&model->task, &model->task_settings));
 	struct task_state *state = &model->task.state;
-	if (!state->task->take) {
-		enum status status = error_set(ERR_USAGE, "'%s' is a model for %s, which %s cannot answer", folder,
-					       state->task->name, settings->tool);
-		error_hint("bertc predict answers files of such texts");
-		return status;
-	}
+	if (!state->task->take)
+		return error_hinted(error_set(ERR_USAGE, "'%s' is a model for %s, which %s cannot answer", folder,
+					      state->task->name, settings->tool),
+				    "bertc predict answers files of such texts");
 	state->settings.quiet = true;
 	TRY(open_session(model, pool, settings, folder, &model->task.heads, MISSING_NOTHING, state->settings.max_seq_length));
 	return open_tokenizers(model);
@@ -91,11 +89,9 @@ static enum status open_encoder(struct text_model *model, const char *given, str
 	struct model_config config;
 	int32_t longest = 0;
 	enum status status = OK;
-	if (model->sentences.found && model->sentences.pooling == 0) {
-		status = error_set(ERR_USAGE, "'%s' pools nothing: it is a cross-encoder, which scores pairs", given);
-		error_hint("use a folder with a Pooling module, or one whose weights have a head for pairs");
-		return status;
-	}
+	if (model->sentences.found && model->sentences.pooling == 0)
+		return error_hinted(error_set(ERR_USAGE, "'%s' pools nothing: it is a cross-encoder, which scores pairs", given),
+				    "use a folder with a Pooling module, or one whose weights have a head for pairs");
 	bool says_words =
 		architecture && (strcmp(architecture, "BertForPreTraining") == 0 || strcmp(architecture, "BertForMaskedLM") == 0);
 	bool has_words = !settings->no_blanks && (says_words || !architecture);

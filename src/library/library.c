@@ -68,11 +68,9 @@ enum status library_options(void *out, size_t size, const void *given, const cha
 		return OK;
 	size_t said;
 	memcpy(&said, given, sizeof said);
-	if (said < sizeof said || said > 65536) {
-		enum status status = error_set(ERR_USAGE, "the size of %s is %zu", name, said);
-		error_hint("set its member `size` to sizeof(%s)", name);
-		return status;
-	}
+	if (said < sizeof said || said > 65536)
+		return error_hinted(error_set(ERR_USAGE, "the size of %s is %zu", name, said),
+				    "set its member `size` to sizeof(%s)", name);
 	const unsigned char *bytes = given;
 	for (size_t i = size; i < said; i++)
 		if (bytes[i])

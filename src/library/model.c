@@ -323,9 +323,8 @@ static enum status needs_task(const bertc_model *model)
 {
 	if (model->text.has_task)
 		return OK;
-	enum status status = error_set(ERR_USAGE, "'%s' is not a model for a task", model->path);
-	error_hint("train one from it with bertc finetune; a model without a task makes embeddings");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "'%s' is not a model for a task", model->path),
+			    "train one from it with bertc finetune; a model without a task makes embeddings");
 }
 
 /* Receives the model's outputs for a slice, outside the lock; `first` texts came before it. */
@@ -402,12 +401,10 @@ static enum status score(bertc_model *model, const char *const *texts, const cha
 	TRY(library_options(&options, sizeof options, given, "bertc_predict_options"));
 	TRY(needs_task(model));
 	room.width = bertc_model_score_count(model);
-	if (room.width == 0) {
-		enum status status = error_set(ERR_USAGE, "'%s' is a model for %s, which has no scores of a whole text",
-					       model->path, bertc_model_task(model));
-		error_hint("call predict for its answer to each text");
-		return status;
-	}
+	if (room.width == 0)
+		return error_hinted(error_set(ERR_USAGE, "'%s' is a model for %s, which has no scores of a whole text",
+					      model->path, bertc_model_task(model)),
+				    "call predict for its answer to each text");
 	room.raw = options.raw != 0;
 	TRY(check_room(out_size, count, room.width));
 	if (count > 0)

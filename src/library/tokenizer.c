@@ -102,12 +102,10 @@ static enum status find_settings(const bertc_tokenizer_options *options, const c
 	*out = tokenizer_defaults(cased);
 	TRY(tokenizer_file_settings(path, out, &found));
 	out->lowercase = out->lowercase || lowercase;
-	if (found && options->letter_case != BERTC_CASE_AS_IN_FOLDER && cased == out->lowercase) {
-		enum status status = error_set(ERR_STATE, "%s contradicts the settings of the tokenizer beside '%s'",
-					       cased ? "cased" : "uncased", path);
-		error_hint("leave it out, or copy the vocabulary to a separate folder");
-		return status;
-	}
+	if (found && options->letter_case != BERTC_CASE_AS_IN_FOLDER && cased == out->lowercase)
+		return error_hinted(error_set(ERR_STATE, "%s contradicts the settings of the tokenizer beside '%s'",
+					      cased ? "cased" : "uncased", path),
+				    "leave it out, or copy the vocabulary to a separate folder");
 	out->special_tokens = !options->plain_text;
 	if (options->google_rules) {
 		out->compat = COMPAT_GOOGLE;

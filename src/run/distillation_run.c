@@ -38,10 +38,10 @@ const struct option distillation_rows[] = {
 
 static enum status bad_layers(const char *layers, const char *reason)
 {
-	enum status status = error_set(ERR_USAGE, "--distill_layers %s: %s", layers, reason);
-	error_hint("give pairs of layers, the student's first: 1:3,2:6. 0 is the embeddings, 1 the first layer; 'uniform' "
-		   "spreads the student's layers evenly over the teacher's");
-	return status;
+	return error_hinted(
+		error_set(ERR_USAGE, "--distill_layers %s: %s", layers, reason),
+		"give pairs of layers, the student's first: 1:3,2:6. 0 is the embeddings, 1 the first layer; 'uniform' "
+		"spreads the student's layers evenly over the teacher's");
 }
 
 /* Reads a number from 0 to `most` at *at and moves *at past it. */
@@ -96,10 +96,10 @@ static enum status choose_layers(struct distillation_run *d, const char *layers,
 
 static enum status differs(const char *teacher, const char *what)
 {
-	enum status status = error_set(ERR_USAGE, "--teacher '%s': %s", teacher, what);
-	error_hint("a teacher must be fine-tuned for the same task as its student, with the same vocabulary: bertc finetune "
-		   "makes one");
-	return status;
+	return error_hinted(
+		error_set(ERR_USAGE, "--teacher '%s': %s", teacher, what),
+		"a teacher must be fine-tuned for the same task as its student, with the same vocabulary: bertc finetune "
+		"makes one");
 }
 
 static enum status check_vocabulary(const char *teacher, const struct folder_tokenizer *own, const struct run *run)
@@ -270,9 +270,8 @@ static enum status compare_teacher(const struct distillation_run *distillation, 
 	TRY(json_get_string(run->start.record.root, run->start.checkpoint, "teacher_hash", &before));
 	if (before && strtoull(before, NULL, 16) == distillation->hash)
 		return OK;
-	enum status status = error_set(ERR_STATE, "the teacher has changed since '%s'", run->start.checkpoint);
-	error_hint("give --fresh to start over with this one, or choose another --out");
-	return status;
+	return error_hinted(error_set(ERR_STATE, "the teacher has changed since '%s'", run->start.checkpoint),
+			    "give --fresh to start over with this one, or choose another --out");
 }
 
 /* Hashes everything that determines the teacher's answers: its weights and its configuration. */

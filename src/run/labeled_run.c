@@ -69,12 +69,10 @@ static enum status take_layers(struct labeled_run *labeled)
 	for (const char *at = given;; at++) {
 		char *end;
 		long layer = *at >= '0' && *at <= '9' ? strtol(at, &end, 10) : -1;
-		if (layer <= before || layer >= config->num_hidden_layers || (*end && *end != ',')) {
-			enum status status = error_set(ERR_USAGE, "--init_layers %s: not ascending layers from 0 to %d", given,
-						       config->num_hidden_layers - 1);
-			error_hint("write layer numbers as in the names of the weights, separated by commas: 0,2,4");
-			return status;
-		}
+		if (layer <= before || layer >= config->num_hidden_layers || (*end && *end != ','))
+			return error_hinted(error_set(ERR_USAGE, "--init_layers %s: not ascending layers from 0 to %d", given,
+						      config->num_hidden_layers - 1),
+					    "write layer numbers as in the names of the weights, separated by commas: 0,2,4");
 		labeled->init_layers[count++] = before = (int32_t)layer;
 		at = end;
 		if (!*at)
@@ -88,11 +86,9 @@ static enum status read_model(struct labeled_run *labeled)
 {
 	struct run *run = labeled->run;
 	const char *model = run->start.resumed ? run->start.checkpoint : labeled->given->model;
-	if (!model) {
-		enum status status = error_set(ERR_USAGE, "--model is missing");
-		error_hint("give a pre-trained model: a run of bertc pretrain, or any BERT folder");
-		return status;
-	}
+	if (!model)
+		return error_hinted(error_set(ERR_USAGE, "--model is missing"),
+				    "give a pre-trained model: a run of bertc pretrain, or any BERT folder");
 	TRY(model_source_find(model, &labeled->source));
 	TRY(model_files_look(&labeled->files, labeled->source.weights));
 	if (!run->start.resumed)
@@ -181,19 +177,15 @@ static enum status do_without_dev(const struct labeled_run *labeled)
 		log_warning("no dev set: the model is not evaluated (give --dev)");
 		return OK;
 	}
-	enum status status = error_set(ERR_USAGE, "--%s: there is no dev set", option);
-	error_hint("give --dev FILE: its scores decide");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "--%s: there is no dev set", option), "give --dev FILE: its scores decide");
 }
 
 static enum status read_files(struct labeled_run *labeled)
 {
 	const struct labeled_options *given = labeled->given;
-	if (given->train.count == 0) {
-		enum status status = error_set(ERR_USAGE, "--train is missing");
-		error_hint("bertc finetune --task classification --model FOLDER --train FILE --dev FILE --out FOLDER");
-		return status;
-	}
+	if (given->train.count == 0)
+		return error_hinted(error_set(ERR_USAGE, "--train is missing"),
+				    "bertc finetune --task classification --model FOLDER --train FILE --dev FILE --out FOLDER");
 	labeled->train = (struct task_set){.name = "", .use = TASK_TRAIN};
 	labeled->state.settings.most = given->max_train_samples;
 	TRY(read_set(labeled, &labeled->train, given->train.values, given->train.count));
@@ -216,10 +208,9 @@ static enum status choose_length(const struct run *run, struct run_phase *phase,
 	}
 	if (*length <= most)
 		return OK;
-	enum status status = error_set(ERR_USAGE, "--max_seq_length %lld is beyond the model's %lld positions",
-				       (long long)*length, (long long)most);
-	error_hint("lower it");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "--max_seq_length %lld is beyond the model's %lld positions", (long long)*length,
+				      (long long)most),
+			    "lower it");
 }
 
 static enum status note_choice(void *context, const char *option, const char *value)
@@ -250,11 +241,8 @@ static enum status find_task(struct labeled_run *labeled)
 	struct task_state *state = &labeled->state;
 	const char **names = NULL;
 	int64_t count = 0;
-	if (!given->task) {
-		enum status status = error_set(ERR_USAGE, "--task is missing");
-		error_hint("name the task, such as --task classification");
-		return status;
-	}
+	if (!given->task)
+		return error_hinted(error_set(ERR_USAGE, "--task is missing"), "name the task, such as --task classification");
 	const struct task *task;
 	TRY(task_find(given->task, &task, &state->settings.layout));
 	TRY(task_state_open(state, task, task_options_of(&given->own, task)));
@@ -475,11 +463,9 @@ enum status labeled_run_prepare(struct labeled_run *labeled, const struct labele
 		run->evaluation_hash = hash64_combine(run->evaluation_hash, labeled_hash(&labeled->dev[i].encoded));
 	}
 	run->task_config = &labeled->config;
-	if (run->start.resumed && run->start.data_hash != run->data_hash) {
-		enum status status = error_set(ERR_STATE, "the training examples have changed since '%s'", run->start.checkpoint);
-		error_hint("give --fresh to start over with the new ones, or choose another --out");
-		return status;
-	}
+	if (run->start.resumed && run->start.data_hash != run->data_hash)
+		return error_hinted(error_set(ERR_STATE, "the training examples have changed since '%s'", run->start.checkpoint),
+				    "give --fresh to start over with the new ones, or choose another --out");
 	TRY(recipe_choose(&run->options, &run->values->optimizer));
 	return choose_phase(labeled, &run->phases[0]);
 }

@@ -78,12 +78,11 @@ static enum status count_ranks(struct machine *machine, int32_t *out)
 		machine->replicas = gpus / visible;
 		gpus = visible;
 	}
-	if (gpus > visible) {
-		enum status status = error_set(ERR_USAGE, "--n_gpus %lld: this process sees %lld GPU%s", (long long)gpus,
-					       (long long)visible, visible == 1 ? "" : "s");
-		error_hint("CUDA_VISIBLE_DEVICES selects the visible ones; a multiple of their number runs replicas on them");
-		return status;
-	}
+	if (gpus > visible)
+		return error_hinted(
+			error_set(ERR_USAGE, "--n_gpus %lld: this process sees %lld GPU%s", (long long)gpus, (long long)visible,
+				  visible == 1 ? "" : "s"),
+			"CUDA_VISIBLE_DEVICES selects the visible ones; a multiple of their number runs replicas on them");
 	if (gpus > 0 && asked->ranks > 0 && gpus != asked->ranks)
 		return error_set(ERR_USAGE, "--n_gpus %lld and --ranks %lld: each rank needs its own GPU", (long long)gpus,
 				 (long long)asked->ranks);
@@ -127,10 +126,9 @@ static enum status check_started(const struct machine *machine)
 		return no_gpus(machine);
 	if (!other_ranks && !other_gpus)
 		return OK;
-	enum status status = error_set(ERR_USAGE, "--%s %lld, but this process was started as one of %d", name,
-				       (long long)(other_ranks ? asked->ranks : asked->n_gpus), ranks->size);
-	error_hint("leave --%s out under mpirun, srun, or torchrun: they set the number of ranks", name);
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "--%s %lld, but this process was started as one of %d", name,
+				      (long long)(other_ranks ? asked->ranks : asked->n_gpus), ranks->size),
+			    "leave --%s out under mpirun, srun, or torchrun: they set the number of ranks", name);
 }
 
 enum status machine_find(struct machine *out, const struct training_options *training)

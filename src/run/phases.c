@@ -105,23 +105,19 @@ const struct option second_phase_rows[] = {
 static enum status open_first(struct run_start *start, const char *first, const char *out)
 {
 	char state[PATH_BYTES];
-	enum status status;
-	if (!first) {
-		status = error_set(ERR_USAGE, "--phase2: '%s' has no checkpoint of a first phase", out);
-		error_hint("give the --out of the first phase, or its last checkpoint as --init_checkpoint");
-		return status;
-	}
+	if (!first)
+		return error_hinted(error_set(ERR_USAGE, "--phase2: '%s' has no checkpoint of a first phase", out),
+				    "give the --out of the first phase, or its last checkpoint as --init_checkpoint");
 	TRY(path_join(state, first, "training_state.json"));
 	bool found = file_exists(state);
 	if (found)
 		snprintf(start->checkpoint, sizeof start->checkpoint, "%.4000s", first);
 	else if (file_is_folder(first))
 		TRY(checkpoint_latest(first, start->checkpoint, &found));
-	if (!found) {
-		status = error_set(ERR_USAGE, "--phase2: '%s' is not a checkpoint of bertc: it has no optimizer moments", first);
-		error_hint("without --phase2, a new run starts from the weights of --init_checkpoint");
-		return status;
-	}
+	if (!found)
+		return error_hinted(
+			error_set(ERR_USAGE, "--phase2: '%s' is not a checkpoint of bertc: it has no optimizer moments", first),
+			"without --phase2, a new run starts from the weights of --init_checkpoint");
 	TRY(checkpoint_verify(start->checkpoint));
 	json_release(&start->record);
 	start->begun = false;
@@ -135,18 +131,15 @@ enum status phases_begin_second(struct run_start *start, const struct second_pha
 {
 	const char *out = ((const struct training_options *)options->settings)->folder.out;
 	const struct train_state *state = &start->state;
-	enum status status;
 	if (!second->phase2 && !second->resume_phase2)
 		return OK;
 	if (options->section_count > 0)
 		return error_set(
 			ERR_USAGE,
 			"--phase2 is for runs without a list of phases; phases of a list follow each other automatically");
-	if (second->resume_phase2 && (!start->resumed || state->phase.index == 0)) {
-		status = error_set(ERR_STATE, "--resume_phase2: '%s' has not started its second phase", out);
-		error_hint("--phase2 alone starts it");
-		return status;
-	}
+	if (second->resume_phase2 && (!start->resumed || state->phase.index == 0))
+		return error_hinted(error_set(ERR_STATE, "--resume_phase2: '%s' has not started its second phase", out),
+				    "--phase2 alone starts it");
 	bool elsewhere = !start->resumed;
 	if (elsewhere)
 		TRY(open_first(start, first, out));
@@ -173,19 +166,14 @@ enum status phases_leave_first(struct run_start *start, const struct length_opti
 		.tokens = first->num_train_tokens,
 		.patience = first->early_stopping_patience,
 	};
-	enum status status;
-	if (asked > 0 && asked != end) {
-		status = error_set(ERR_STATE, "--phase1_end_step is %" PRId64 ", but '%s' is at step %" PRId64, asked,
-				   start->checkpoint, end);
-		error_hint("finish the first phase, or give --phase1_end_step %" PRId64 " to leave it here", end);
-		return status;
-	}
-	if (asked == 0 && !phase_has_ended(&phase, state)) {
-		status = error_set(ERR_STATE, "--phase2: the first phase is at step %" PRId64 " of %" PRId64, end,
-				   first->num_train_steps);
-		error_hint("finish it, or give --phase1_end_step %" PRId64 " to leave it here", end);
-		return status;
-	}
+	if (asked > 0 && asked != end)
+		return error_hinted(error_set(ERR_STATE, "--phase1_end_step is %" PRId64 ", but '%s' is at step %" PRId64, asked,
+					      start->checkpoint, end),
+				    "finish the first phase, or give --phase1_end_step %" PRId64 " to leave it here", end);
+	if (asked == 0 && !phase_has_ended(&phase, state))
+		return error_hinted(error_set(ERR_STATE, "--phase2: the first phase is at step %" PRId64 " of %" PRId64, end,
+					      first->num_train_steps),
+				    "finish it, or give --phase1_end_step %" PRId64 " to leave it here", end);
 	train_state_next_phase(state);
 	return OK;
 }

@@ -125,12 +125,12 @@ static enum status check_device(const struct memory_plan *plan, struct backend *
 	TRY(be->functions->memory_left(be, &left, &all));
 	if (plan->device <= left)
 		return OK;
-	enum status status = error_set(ERR_RESOURCE, "this run needs %s of GPU memory, but %s of %s are left",
-				       format_size(need, (double)plan->device), format_size(have[0], (double)left),
-				       format_size(have[1], (double)all));
-	error_hint("use a smaller --micro_batch_tokens (auto: what fits), --max_seq_length, or model, or stop other programs on "
-		   "the GPU (see nvidia-smi)");
-	return status;
+	return error_hinted(
+		error_set(ERR_RESOURCE, "this run needs %s of GPU memory, but %s of %s are left",
+			  format_size(need, (double)plan->device), format_size(have[0], (double)left),
+			  format_size(have[1], (double)all)),
+		"use a smaller --micro_batch_tokens (auto: what fits), --max_seq_length, or model, or stop other programs on "
+		"the GPU (see nvidia-smi)");
 }
 
 size_t plan_host_bytes(const struct memory_plan *plan, int32_t local_ranks)
@@ -149,8 +149,7 @@ enum status plan_check(const struct memory_plan *plan, struct backend *be, int32
 	char need[FORMAT_BYTES], have[FORMAT_BYTES], ranks[48] = "";
 	if (local_ranks > 1)
 		snprintf(ranks, sizeof ranks, " for %d ranks", local_ranks);
-	enum status status = error_set(ERR_RESOURCE, "this run needs %s of memory%s, but the machine has %s left",
-				       format_size(need, (double)total), ranks, format_size(have, (double)left));
-	error_hint("use a smaller --micro_batch_tokens, --max_seq_length, or model");
-	return status;
+	return error_hinted(error_set(ERR_RESOURCE, "this run needs %s of memory%s, but the machine has %s left",
+				      format_size(need, (double)total), ranks, format_size(have, (double)left)),
+			    "use a smaller --micro_batch_tokens, --max_seq_length, or model");
 }

@@ -23,9 +23,8 @@ static enum status check_vocabulary(const struct pretraining_data *data)
 	TRY(json_get_string(start->record.root, start->checkpoint, "vocab_hash", &recorded));
 	if (!recorded || strtoull(recorded, NULL, 16) == data->data.vocab.hash)
 		return OK;
-	enum status status = error_set(ERR_STATE, "the vocabulary is not that of '%s'", start->checkpoint);
-	error_hint("all phases share one vocabulary: leave --vocab_file out, or give that of the first phase");
-	return status;
+	return error_hinted(error_set(ERR_STATE, "the vocabulary is not that of '%s'", start->checkpoint),
+			    "all phases share one vocabulary: leave --vocab_file out, or give that of the first phase");
 }
 
 bool pretraining_length_is_open(const struct run_phase *phase)
@@ -100,12 +99,10 @@ static enum status open_phase_files(struct pretraining_data *data, const struct 
 			phase->file_count = data->data.train_file_count;
 			continue;
 		}
-		if ((list->count > 0) != (before->file_count > 0)) {
-			enum status status = error_set(ERR_USAGE, "phase %d has --input_file, but phase %d does not",
-						       (int)i + (list->count > 0), (int)i + (list->count == 0));
-			error_hint("either all phases train on static instances or none");
-			return status;
-		}
+		if ((list->count > 0) != (before->file_count > 0))
+			return error_hinted(error_set(ERR_USAGE, "phase %d has --input_file, but phase %d does not",
+						      (int)i + (list->count > 0), (int)i + (list->count == 0)),
+					    "either all phases train on static instances or none");
 		if (list->count == 0)
 			continue;
 		if (same_list(list, &before->input_file) && made_alike(before, &own, &last)) {
@@ -133,9 +130,8 @@ static enum status check_sources(const struct text_options *text)
 	int kinds = (text->corpus.count > 0) + (text->data.count > 0) + (text->input_file.count > 0);
 	if (kinds <= 1)
 		return OK;
-	enum status status = error_set(ERR_USAGE, "only one of --corpus, --data, and --input_file can be given");
-	error_hint("a run trains either on text, on token shards, or on static instances");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "only one of --corpus, --data, and --input_file can be given"),
+			    "a run trains either on text, on token shards, or on static instances");
 }
 
 /* The hash of the sets' names and contents, in order. */
@@ -215,11 +211,9 @@ static enum status open_data(struct pretraining_data *data)
 	TRY(initial_weights_check_vocab(data->initial, &data->data.vocab));
 	if (start->begins_phase)
 		return check_vocabulary(data);
-	if (start->resumed && data->data.hash != start->data_hash) {
-		enum status status = error_set(ERR_STATE, "the training data have changed since '%s'", start->checkpoint);
-		error_hint("give the same --corpus, --data, or --input_file as before, or --fresh to start over");
-		return status;
-	}
+	if (start->resumed && data->data.hash != start->data_hash)
+		return error_hinted(error_set(ERR_STATE, "the training data have changed since '%s'", start->checkpoint),
+				    "give the same --corpus, --data, or --input_file as before, or --fresh to start over");
 	return OK;
 }
 

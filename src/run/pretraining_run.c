@@ -52,11 +52,11 @@ static enum status check_length(const struct pretraining_run *pretraining, int64
 {
 	if (length <= model_positions(config))
 		return OK;
-	enum status status = error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions", length,
-				       model_positions(config));
-	error_hint(pretraining->initial.path ? "decrease it, or say where more positions come from: --init_positions tile|draw"
-					     : "decrease it, or increase max_position_embeddings in config.json");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions", length,
+				      model_positions(config)),
+			    pretraining->initial.path
+				    ? "decrease it, or say where more positions come from: --init_positions tile|draw"
+				    : "decrease it, or increase max_position_embeddings in config.json");
 }
 
 /* Applies the options for sizes, which cannot change those of existing weights. */
@@ -100,10 +100,9 @@ static enum status check_shape(const struct pretraining_run *pretraining, const 
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		if (sizes[i].given == sizes[i].own)
 			continue;
-		enum status status = error_set(ERR_STATE, "--model %s has %s %d, but the weights in '%s' have %d", model,
-					       sizes[i].name, sizes[i].given, initial->path, sizes[i].own);
-		error_hint("leave --model out: --init_checkpoint has a configuration of its own");
-		return status;
+		return error_hinted(error_set(ERR_STATE, "--model %s has %s %d, but the weights in '%s' have %d", model,
+					      sizes[i].name, sizes[i].given, initial->path, sizes[i].own),
+				    "leave --model out: --init_checkpoint has a configuration of its own");
 	}
 	return OK;
 }
@@ -248,12 +247,10 @@ static enum status choose_model(struct pretraining_run *pretraining)
 	initial_weights_fit(&pretraining->initial, run->vocab->count, run_longest(run), config);
 	if (config->vocab_size == 0)
 		config->vocab_size = run->vocab->count;
-	if (config->vocab_size < run->vocab->count) {
-		enum status status = error_set(ERR_STATE, "'%s' has vocab_size %d, the vocabulary has %d entries", model,
-					       config->vocab_size, run->vocab->count);
-		error_hint("give the --vocab_file that belongs to this model");
-		return status;
-	}
+	if (config->vocab_size < run->vocab->count)
+		return error_hinted(error_set(ERR_STATE, "'%s' has vocab_size %d, the vocabulary has %d entries", model,
+					      config->vocab_size, run->vocab->count),
+				    "give the --vocab_file that belongs to this model");
 	const struct model_config own = *config;
 	TRY(run_choose_dropout(run));
 	/* A recipe's dropout is that of the run, and the model keeps its own for fine-tuning; a checkpoint's configuration
@@ -286,10 +283,9 @@ static enum status mean_length(void *context, int64_t index, double *out)
 
 static enum status too_little_text(int64_t tokens, int64_t length)
 {
-	enum status status = error_set(ERR_DATA, "the training text has %" PRId64 " tokens: less than one sequence of %" PRId64,
-				       tokens, length);
-	error_hint("check that this is the right file; give more text, or a smaller --max_seq_length");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "the training text has %" PRId64 " tokens: less than one sequence of %" PRId64,
+				      tokens, length),
+			    "check that this is the right file; give more text, or a smaller --max_seq_length");
 }
 
 /* For a run with a time limit: the estimated number of tokens, and their mean number per instance. */
@@ -333,11 +329,9 @@ static enum status choose_steps(struct pretraining_run *pretraining, int64_t ind
 	double steps, mean;
 	TRY(pretraining_open_instances(&pretraining->data, index));
 	int64_t an_epoch = instances_per_epoch(phase->source);
-	if (an_epoch == 0) {
-		enum status status = error_set(ERR_DATA, "the training text yields no instances");
-		error_hint("its documents are too short; give more text");
-		return status;
-	}
+	if (an_epoch == 0)
+		return error_hinted(error_set(ERR_DATA, "the training text yields no instances"),
+				    "its documents are too short; give more text");
 	if (!options_is_open(of_run->options, &length->num_train_steps))
 		return OK;
 	/* Probably the wrong file (a list of names, just a header), unless a number of steps was asked for. */

@@ -19,10 +19,9 @@ static enum status refuse_lamb_options(const struct options *options, const stru
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		if (options_is_open(options, fields[i]))
 			continue;
-		enum status status = error_set(ERR_USAGE, "--%s has no effect with --optimizer %s", names[i],
-					       options_text_of(options, &optimizer->optimizer));
-		error_hint("leave it out, or use --optimizer lamb or nvlamb");
-		return status;
+		return error_hinted(error_set(ERR_USAGE, "--%s has no effect with --optimizer %s", names[i],
+					      options_text_of(options, &optimizer->optimizer)),
+				    "leave it out, or use --optimizer lamb or nvlamb");
 	}
 	return OK;
 }
@@ -112,14 +111,12 @@ static enum status choose_scale(struct options *phase, const struct rate_options
 static enum status choose_decay(struct options *phase, const struct rate_options *rate, int64_t steps)
 {
 	bool open = options_is_open(phase, &rate->num_decay_steps);
-	enum status status;
 	if (rate->schedule != SCHEDULE_WSD) {
 		if (open)
 			return OK;
-		status = error_set(ERR_USAGE, "--num_decay_steps has no effect with --schedule %s",
-				   options_text_of(phase, &rate->schedule));
-		error_hint("leave it out, or use --schedule wsd");
-		return status;
+		return error_hinted(error_set(ERR_USAGE, "--num_decay_steps has no effect with --schedule %s",
+					      options_text_of(phase, &rate->schedule)),
+				    "leave it out, or use --schedule wsd");
 	}
 	int64_t fifth = steps < 5 ? 1 : steps / 5, rest = steps - rate->num_warmup_steps;
 	if (open)

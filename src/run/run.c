@@ -618,10 +618,9 @@ static enum status stopped(const struct run *run)
 	char steps[48] = "";
 	if (total > 0)
 		snprintf(steps, sizeof steps, " of %" PRId64, total);
-	enum status status = error_set(STOPPED, "stopped at step %" PRId64 "%s%s%s, saved", run->training.state.step, steps,
-				       reason ? " by " : "", reason ? reason : "");
-	error_hint("run the same command again to resume");
-	return status;
+	return error_hinted(error_set(STOPPED, "stopped at step %" PRId64 "%s%s%s, saved", run->training.state.step, steps,
+				      reason ? " by " : "", reason ? reason : ""),
+			    "run the same command again to resume");
 }
 
 /* The messages shown on Ctrl-C. */

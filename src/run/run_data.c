@@ -78,11 +78,11 @@ static enum status refuse_pipes(const struct option_list *list)
 		const char *path = list->values[i];
 		if (!corpus_reads_once(path))
 			continue;
-		enum status status = error_set(
-			ERR_USAGE, "--corpus %s: %s can be read only once, but learning a vocabulary needs to read it first",
-			path, pipe_name(path));
-		error_hint("give --vocab_file, or put the text into a file");
-		return status;
+		return error_hinted(
+			error_set(ERR_USAGE,
+				  "--corpus %s: %s can be read only once, but learning a vocabulary needs to read it first", path,
+				  pipe_name(path)),
+			"give --vocab_file, or put the text into a file");
 	}
 	return OK;
 }
@@ -165,9 +165,8 @@ done:
 
 static enum status no_text(void)
 {
-	enum status status = error_set(ERR_USAGE, "no text to train on");
-	error_hint("give --corpus with text files, --data with prepared shards, or --input_file with instances");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "no text to train on"),
+			    "give --corpus with text files, --data with prepared shards, or --input_file with instances");
 }
 
 /* Splits "PREFIX:WEIGHT"; *out is 0 if there is no weight. */
@@ -182,11 +181,9 @@ static enum status split_weight(const char *value, char prefix[PATH_BYTES], doub
 	if (!colon || file_exists(index))
 		return OK;
 	*out = strtod(colon + 1, &end);
-	if (end == colon + 1 || *end || !(*out > 0 && *out < 1e9)) {
-		enum status status = error_set(ERR_USAGE, "'%s': the colon must be followed by a positive weight", value);
-		error_hint("for example, --data A:0.7 B:0.3 mixes the shards A and B by these weights");
-		return status;
-	}
+	if (end == colon + 1 || *end || !(*out > 0 && *out < 1e9))
+		return error_hinted(error_set(ERR_USAGE, "'%s': the colon must be followed by a positive weight", value),
+				    "for example, --data A:0.7 B:0.3 mixes the shards A and B by these weights");
 	prefix[colon - value] = '\0';
 	return OK;
 }
@@ -247,10 +244,9 @@ static enum status choose_splitting(const struct run_data_settings *settings, co
 		return OK;
 	char beside[PATH_BYTES + 64];
 	snprintf(beside, sizeof beside, "the tokenizer_config.json or tokenizer.json beside '%s'", vocab_path);
-	enum status status = error_set(ERR_STATE, "--cased %s: %s%s%s takes text %s", settings->text->cased ? "true" : "false",
-				       found ? beside : "'", found ? "" : prefix, found ? "" : "'", casing(out->lowercase));
-	error_hint("leave --cased out, or %s", found ? "give another --vocab_file" : "prepare the shards again");
-	return status;
+	return error_hinted(error_set(ERR_STATE, "--cased %s: %s%s%s takes text %s", settings->text->cased ? "true" : "false",
+				      found ? beside : "'", found ? "" : prefix, found ? "" : "'", casing(out->lowercase)),
+			    "leave --cased out, or %s", found ? "give another --vocab_file" : "prepare the shards again");
 }
 
 /* Finds the vocabulary, which was given, is in the folder, or must be learned; and how its text is split. */
@@ -264,10 +260,9 @@ static enum status vocab_find_or_learn(const struct run_data_settings *settings,
 			return vocab_learn(settings, &out->tokenizer, &out->vocab);
 		if (settings->text->data.count + settings->text->input_file.count == 0)
 			return no_text();
-		enum status status = error_set(ERR_USAGE, "the vocabulary of the %s is not known",
-					       settings->text->input_file.count > 0 ? "instances" : "shards");
-		error_hint("give the vocabulary they were made with as --vocab_file");
-		return status;
+		return error_hinted(error_set(ERR_USAGE, "the vocabulary of the %s is not known",
+					      settings->text->input_file.count > 0 ? "instances" : "shards"),
+				    "give the vocabulary they were made with as --vocab_file");
 	}
 	const char *from = settings->vocab_file ? settings->vocab_file : path;
 	TRY(vocab_file_read(&out->vocab, from));
@@ -277,12 +272,10 @@ static enum status vocab_find_or_learn(const struct run_data_settings *settings,
 		TRY(vocab_file_read(&old, path));
 		bool same = old.hash == out->vocab.hash;
 		vocab_release(&old);
-		if (!same) {
-			enum status status = error_set(ERR_STATE, "'%s' differs from '%s', with which this run began",
-						       settings->vocab_file, path);
-			error_hint("leave --vocab_file out to resume, or give --fresh to start over");
-			return status;
-		}
+		if (!same)
+			return error_hinted(error_set(ERR_STATE, "'%s' differs from '%s', with which this run began",
+						      settings->vocab_file, path),
+					    "leave --vocab_file out to resume, or give --fresh to start over");
 		return OK;
 	}
 	if (settings->vocab_file)
@@ -366,9 +359,8 @@ enum status run_data_shards(const struct option_list *patterns, const struct cor
 	TRY(shard_is_of(prefix, patterns, input, &same));
 	if (same)
 		return OK;
-	enum status status = error_set(ERR_STATE, "the corpus has changed since '%s' was made from it", prefix);
-	error_hint("give --fresh to start over with the new text, or choose another --out");
-	return status;
+	return error_hinted(error_set(ERR_STATE, "the corpus has changed since '%s' was made from it", prefix),
+			    "give --fresh to start over with the new text, or choose another --out");
 }
 
 /* A shard must have been made with this vocabulary, from text that was split as this tokenizer does. */
@@ -606,11 +598,9 @@ static enum status weighted_open(const struct option_list *list, struct run_data
 		out->train_count++;
 		TRY(check_shard(&out->train[i], out));
 	}
-	if (weighted > 0 && weighted < list->count) {
-		enum status status = error_set(ERR_USAGE, "some of --data have a weight and others do not");
-		error_hint("--data A:0.7 B:0.3 mixes by weight; without weights, all text is seen once per epoch");
-		return status;
-	}
+	if (weighted > 0 && weighted < list->count)
+		return error_hinted(error_set(ERR_USAGE, "some of --data have a weight and others do not"),
+				    "--data A:0.7 B:0.3 mixes by weight; without weights, all text is seen once per epoch");
 	if (weighted == 0) {
 		free(out->weights);
 		out->weights = NULL;
@@ -638,9 +628,8 @@ static enum status find_shards(const char *prefix, struct name_list *out)
 	snprintf(index, sizeof index, "%.4096s.idx", prefix);
 	if (file_exists(index))
 		return name_list_add(out, index);
-	enum status status = error_set(ERR_USAGE, "'%s': there are no token shards with this prefix (no '%s')", prefix, index);
-	error_hint("give the PREFIX that `bertc prepare --out PREFIX` wrote");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "'%s': there are no token shards with this prefix (no '%s')", prefix, index),
+			    "give the PREFIX that `bertc prepare --out PREFIX` wrote");
 }
 
 /* Lists the files that the run reads. Reports a mistyped path before any text is prepared, and before what was prepared for other

@@ -26,9 +26,8 @@ static enum status check_outside(const char *folder, const char *path)
 {
 	if (!path_lies_within(folder, path))
 		return OK;
-	enum status status = error_set(ERR_USAGE, "'%s' is the folder that --fresh clears, or inside it", path);
-	error_hint("copy it elsewhere, or choose another --out");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "'%s' is the folder that --fresh clears, or inside it", path),
+			    "copy it elsewhere, or choose another --out");
 }
 
 /* Adds the files that a path, a pattern, or a PREFIX[:WEIGHT] of shards stands for. */
@@ -371,9 +370,8 @@ static enum status find_named(const struct run_folder_settings *settings, const 
 		return OK;
 	if (!file_exists(name))
 		return checkpoint_missing(name, "give a run folder or one of its checkpoints");
-	enum status status = error_set(ERR_USAGE, "'%s' is neither a checkpoint nor a run folder with one", name);
-	error_hint("--resume_from takes a folder checkpoint-<step> that `bertc %s` wrote", settings->command);
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "'%s' is neither a checkpoint nor a run folder with one", name),
+			    "--resume_from takes a folder checkpoint-<step> that `bertc %s` wrote", settings->command);
 }
 
 /* Is `folder` the parent of `path`, once both are resolved by realpath()? */
@@ -399,12 +397,10 @@ static enum status resume_from(struct run_start *start, const struct run_folder_
 	TRY(find_named(settings, name, checkpoint));
 	bool own = is_parent(settings->given->out, checkpoint);
 	start->begun = false;
-	if (start->resumed && !own) {
-		enum status status = error_set(ERR_STATE, "'%s' contains another run, to which '%s' does not belong",
-					       settings->given->out, wanted);
-		error_hint("choose another --out, or give --fresh to clear this one");
-		return status;
-	}
+	if (start->resumed && !own)
+		return error_hinted(error_set(ERR_STATE, "'%s' contains another run, to which '%s' does not belong",
+					      settings->given->out, wanted),
+				    "choose another --out, or give --fresh to clear this one");
 	json_release(&start->record);
 	TRY(checkpoint_read_state(checkpoint, &start->record, &start->state, &start->data_hash));
 	if (own && !settings->given->plan)
@@ -484,12 +480,10 @@ static enum status share_start(struct run_start *start, const struct run_folder_
 	free(found);
 	if (status != OK || is_first_rank(machine->comm))
 		return status;
-	if (!file_is_folder(settings->given->out)) {
-		status = error_set(ERR_USAGE, "'%s': rank %d on %s cannot see the run folder", settings->given->out,
-				   comm_place(machine->comm)->rank, comm_place(machine->comm)->host);
-		error_hint("--out must be a folder shared by all machines");
-		return status;
-	}
+	if (!file_is_folder(settings->given->out))
+		return error_hinted(error_set(ERR_USAGE, "'%s': rank %d on %s cannot see the run folder", settings->given->out,
+					      comm_place(machine->comm)->rank, comm_place(machine->comm)->host),
+				    "--out must be a folder shared by all machines");
 	if (!settings->in_sweep)
 		TRY(launcher_log(&machine->place, settings->given->out));
 	if (start->begun)
@@ -510,11 +504,8 @@ void run_start_release(struct run_start *start)
 static enum status name_folder(struct run_folder *folder, const struct run_folder_settings *settings)
 {
 	*folder = (struct run_folder){.path = settings->given->out, .lock = -1};
-	if (!settings->given->out) {
-		enum status status = error_set(ERR_USAGE, "--out is missing");
-		error_hint("give the run folder: %s", settings->usage);
-		return status;
-	}
+	if (!settings->given->out)
+		return error_hinted(error_set(ERR_USAGE, "--out is missing"), "give the run folder: %s", settings->usage);
 	TRY(path_join(folder->data, settings->given->out, "data"));
 	return path_join(folder->metrics, settings->given->out, "metrics.jsonl");
 }
@@ -531,28 +522,22 @@ static enum status check_kind(const struct run_folder_settings *settings)
 {
 	char path[PATH_BYTES], checkpoint[PATH_BYTES];
 	bool has_checkpoint = false, holds;
-	enum status status;
 	TRY(path_join(path, settings->given->out, SWEEP_RECORD));
 	bool has_sweep = is_sweep(path);
-	if (settings->sweep && !has_sweep && file_exists(path)) {
-		status = error_set(ERR_STATE, "'%s' is not the record of a sweep, or is damaged", path);
-		error_hint("move it elsewhere, or choose another --out");
-		return status;
-	}
+	if (settings->sweep && !has_sweep && file_exists(path))
+		return error_hinted(error_set(ERR_STATE, "'%s' is not the record of a sweep, or is damaged", path),
+				    "move it elsewhere, or choose another --out");
 	if (has_sweep == settings->sweep)
 		return OK;
-	if (has_sweep) {
-		status = error_set(ERR_STATE, "'%s' holds a sweep", settings->given->out);
-		error_hint("give its --sweep to resume it, --fresh to clear the folder, or another --out");
-		return status;
-	}
+	if (has_sweep)
+		return error_hinted(error_set(ERR_STATE, "'%s' holds a sweep", settings->given->out),
+				    "give its --sweep to resume it, --fresh to clear the folder, or another --out");
 	TRY(holds_run(settings->given->out, &holds));
 	TRY(checkpoint_latest(settings->given->out, checkpoint, &has_checkpoint));
 	if (!holds && !has_checkpoint)
 		return OK;
-	status = error_set(ERR_STATE, "'%s' holds another run, which is not a sweep", settings->given->out);
-	error_hint("give --fresh to clear the folder, or choose another --out");
-	return status;
+	return error_hinted(error_set(ERR_STATE, "'%s' holds another run, which is not a sweep", settings->given->out),
+			    "give --fresh to clear the folder, or choose another --out");
 }
 
 /* A run in the folder of a finished model would be taken for part of it, and the model for part of the run. */
@@ -562,9 +547,8 @@ static enum status check_no_model(const char *out)
 	TRY(path_join(path, out, "config.json"));
 	if (!file_exists(path))
 		return OK;
-	enum status status = error_set(ERR_USAGE, "'%s' is the folder of a model, not of a run", out);
-	error_hint("choose another --out; to start from this model, name it as --model or --init_checkpoint");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "'%s' is the folder of a model, not of a run", out),
+			    "choose another --out; to start from this model, name it as --model or --init_checkpoint");
 }
 
 /* `best` is a link to a checkpoint. */
@@ -587,12 +571,11 @@ static enum status check_names(const struct run_folder_settings *settings, bool 
 	struct name_list names = {0};
 	struct stat facts;
 	TRY(path_join(path, out, "best"));
-	if (!is_own_best(path)) {
-		enum status status = error_set(ERR_USAGE, "'%s' exists and was not made by bertc", path);
-		error_hint(
+	if (!is_own_best(path))
+		return error_hinted(
+			error_set(ERR_USAGE, "'%s' exists and was not made by bertc", path),
+
 			"choose another --out, or move it elsewhere; a run keeps a link to the best checkpoint under that name");
-		return status;
-	}
 	for (size_t i = 0; i < RUN_FILES; i++) {
 		TRY(path_join(path, out, run_files[i]));
 		bool is_link = lstat(path, &facts) == 0 && S_ISLNK(facts.st_mode);
@@ -667,12 +650,11 @@ static enum status check_command(const struct run_start *start, const struct run
 	bool has_task = record && json_member(record, "task");
 	if (!record || has_task == settings->has_task)
 		return OK;
-	enum status status = error_set(ERR_STATE, "'%s' is a run of `bertc %s`",
-				       start->own || start->begun ? settings->given->out : start->checkpoint,
-				       has_task ? "finetune" : "pretrain");
-	error_hint("choose another --out, or give --fresh to clear the folder%s",
-		   settings->has_task ? "; to fine-tune the run's model, name it as --model" : "");
-	return status;
+	return error_hinted(error_set(ERR_STATE, "'%s' is a run of `bertc %s`",
+				      start->own || start->begun ? settings->given->out : start->checkpoint,
+				      has_task ? "finetune" : "pretrain"),
+			    "choose another --out, or give --fresh to clear the folder%s",
+			    settings->has_task ? "; to fine-tune the run's model, name it as --model" : "");
 }
 
 static enum status prepare_folder(struct run_folder *folder, struct run_start *start, const struct run_folder_settings *settings,

@@ -50,7 +50,6 @@ enum status run_results_stopped(enum status status)
 		return status;
 	char why[64];
 	snprintf(why, sizeof why, "%.60s", error_last()->message);
-	status = error_set(STOPPED, "%s before the results were complete; the model itself is saved", why);
-	error_hint("run the same command again: it computes the results, and nothing is trained again");
-	return status;
+	return error_hinted(error_set(STOPPED, "%s before the results were complete; the model itself is saved", why),
+			    "run the same command again: it computes the results, and nothing is trained again");
 }

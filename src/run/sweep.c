@@ -22,9 +22,7 @@
 
 static enum status bad_word(const char *word, size_t length, const char *why)
 {
-	enum status status = error_set(ERR_USAGE, "--sweep: '%.*s' %s", (int)length, word, why);
-	error_hint(SWEEP_FORM);
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "--sweep: '%.*s' %s", (int)length, word, why), SWEEP_FORM);
 }
 
 /* Parses one word: NAME=VALUE,VALUE. */
@@ -66,9 +64,7 @@ enum status sweep_parse(struct sweep *sweep, const struct option_list *texts)
 	}
 	if (sweep->setting_count > 0)
 		return OK;
-	enum status status = error_set(ERR_USAGE, "--sweep names no option");
-	error_hint(SWEEP_FORM);
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "--sweep names no option"), SWEEP_FORM);
 }
 
 /* ---- Its runs ---- */
@@ -231,9 +227,8 @@ enum status sweep_load(struct sweep *sweep)
 
 enum status sweep_has_changed(const struct sweep *sweep, const char *what)
 {
-	enum status status = error_set(ERR_STATE, "%s since the sweep in '%s' began", what, sweep->folder);
-	error_hint("give --fresh to begin again, or another --out");
-	return status;
+	return error_hinted(error_set(ERR_STATE, "%s since the sweep in '%s' began", what, sweep->folder),
+			    "give --fresh to begin again, or another --out");
 }
 
 enum status sweep_data_have_changed(const struct sweep *sweep)

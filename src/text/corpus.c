@@ -178,10 +178,10 @@ static enum status check_outputs(const struct corpus *corpus, int64_t index)
 		struct file_stamp written = file_stamp_at(corpus->settings.outputs[i]);
 		if (!file_stamp_is_same_file(&written, read))
 			continue;
-		enum status status = error_set(ERR_USAGE, "'%s' is one of the files to read, and would be overwritten",
-					       corpus->files.names[index]);
-		error_hint("write under another name, outside of the folder or pattern that is read; nothing was changed");
-		return status;
+		return error_hinted(
+			error_set(ERR_USAGE, "'%s' is one of the files to read, and would be overwritten",
+				  corpus->files.names[index]),
+			"write under another name, outside of the folder or pattern that is read; nothing was changed");
 	}
 	return OK;
 }
@@ -238,9 +238,8 @@ static enum status inspect_files(struct corpus *corpus)
 		} else if (stat(path, &info) != 0) {
 			return error_set_errno(ERR_USAGE, "cannot open '%s'", path);
 		} else if (access(path, R_OK) != 0) {
-			enum status status = error_set_errno(ERR_RESOURCE, "cannot read '%s'", path);
-			error_hint("give this user the right to read it, or leave it out");
-			return status;
+			return error_hinted(error_set_errno(ERR_RESOURCE, "cannot read '%s'", path),
+					    "give this user the right to read it, or leave it out");
 		} else {
 			if (!S_ISREG(info.st_mode))
 				corpus->total_bytes = -1;
@@ -656,11 +655,9 @@ static enum status check_records(struct corpus *corpus)
 			error_hint("give the key of the text with --text_key");
 		return status;
 	}
-	if (corpus->input == INPUT_WARC) {
-		enum status status = error_set(ERR_DATA, "'%s': none of its records is plain text", corpus->path);
-		error_hint("give the crawl's WET files, which hold the text of its pages");
-		return status;
-	}
+	if (corpus->input == INPUT_WARC)
+		return error_hinted(error_set(ERR_DATA, "'%s': none of its records is plain text", corpus->path),
+				    "give the crawl's WET files, which hold the text of its pages");
 	return OK;
 }
 

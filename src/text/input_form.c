@@ -133,19 +133,16 @@ enum status input_refuse_markup(const char *path, const char *beginning, size_t 
 	size_t begin = 0, end = size;
 
 	utf8_trim(beginning, &begin, &end);
-	if (size >= 11 && memcmp(beginning, "filedesc://", 11) == 0) {
-		enum status status = error_set(ERR_DATA, "'%s': an ARC file, WARC's predecessor, which is not read", path);
-		error_hint("convert it with `warcio recompress`");
-		return status;
-	}
+	if (size >= 11 && memcmp(beginning, "filedesc://", 11) == 0)
+		return error_hinted(error_set(ERR_DATA, "'%s': an ARC file, WARC's predecessor, which is not read", path),
+				    "convert it with `warcio recompress`");
 	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
 		size_t length = strlen(marks[i]);
 		if (end - begin < length || strncasecmp(beginning + begin, marks[i], length) != 0)
 			continue;
-		enum status status = error_set(ERR_DATA, "'%s': an HTML page, not text: it begins with '%s'", path, marks[i]);
-		error_hint("extract its text first, for instance with `lynx -dump` or trafilatura, or say "
-			   "--input_form text");
-		return status;
+		return error_hinted(error_set(ERR_DATA, "'%s': an HTML page, not text: it begins with '%s'", path, marks[i]),
+				    "extract its text first, for instance with `lynx -dump` or trafilatura, or say "
+				    "--input_form text");
 	}
 	return OK;
 }

@@ -187,10 +187,9 @@ static enum status format_read(const struct json *root, const char *file)
 		return OK;
 	if (format < FORMAT_VERSION)
 		return error_set(ERR_DATA, "'%s': damaged: unknown format", file);
-	enum status status = error_set(ERR_STATE, "'%s': format %" PRId64 "; this version reads formats up to %d", file, format,
-				       FORMAT_VERSION);
-	error_hint("this checkpoint was written by a newer bertc: use that version");
-	return status;
+	return error_hinted(error_set(ERR_STATE, "'%s': format %" PRId64 "; this version reads formats up to %d", file, format,
+				      FORMAT_VERSION),
+			    "this checkpoint was written by a newer bertc: use that version");
 }
 
 enum status checkpoint_state_read(const struct json *root, const char *file, struct train_state *state, uint64_t *data_hash)

@@ -55,9 +55,8 @@ static void put_values(struct backend *be, const struct destination *to, const s
 /* Reports values that no training produces: they would end up in the weights. */
 static enum status bad_value(const char *path, const char *name, int64_t at, const char *what)
 {
-	enum status status = error_set(ERR_DATA, "'%s': value %" PRId64 " of '%s' is %s", path, at, name, what);
-	error_hint("the checkpoint is damaged, whatever its checksums say: resume from an earlier one (--resume_from)");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "'%s': value %" PRId64 " of '%s' is %s", path, at, name, what),
+			    "the checkpoint is damaged, whatever its checksums say: resume from an earlier one (--resume_from)");
 }
 
 static double value_at(const void *host, enum dtype dtype, int64_t i)

@@ -94,10 +94,9 @@ static enum status space_check(const char *folder, double need, const char *what
 	if (left < 0 || (double)left >= need)
 		return OK;
 	char need_text[FORMAT_BYTES], left_text[FORMAT_BYTES];
-	enum status status = error_set(ERR_RESOURCE, "'%s': %s %s, but the disk has %s left", folder, what,
-				       format_size(need_text, need), format_size(left_text, (double)left));
-	error_hint("free some space and run the same command again; older checkpoints are untouched");
-	return status;
+	return error_hinted(error_set(ERR_RESOURCE, "'%s': %s %s, but the disk has %s left", folder, what,
+				      format_size(need_text, need), format_size(left_text, (double)left)),
+			    "free some space and run the same command again; older checkpoints are untouched");
 }
 
 enum status checkpoint_writer_open(struct checkpoint_writer **out, const struct checkpoint_context *context, struct model *model,
@@ -136,9 +135,8 @@ failed:
 
 static enum status not_finite(const char *kind, const char *name)
 {
-	enum status status = error_set(ERR_NUMERIC, "%s of '%s' are not finite: the checkpoint is not saved", kind, name);
-	error_hint("the last checkpoint is intact; resume from it with a lower --learning_rate");
-	return status;
+	return error_hinted(error_set(ERR_NUMERIC, "%s of '%s' are not finite: the checkpoint is not saved", kind, name),
+			    "the last checkpoint is intact; resume from it with a lower --learning_rate");
 }
 
 /* Non-finite numbers must never get into files; the gaps between tensors hold zeros. */

@@ -61,13 +61,12 @@ static enum guard_verdict judge_spike(struct guard_state *state, const struct gu
 /* Reports that gradients overflowed although the loss is finite: the scale was too large. */
 static enum status say_overflow(const struct guard_reading *reading)
 {
-	if (reading->next_loss_scale == reading->loss_scale) {
-		enum status status = error_set(ERR_NUMERIC, "step %lld: gradients overflow even at the smallest loss scale, %g",
-					       (long long)reading->step, reading->loss_scale);
-		error_hint("the run is diverging; the range of 16-bit numbers is not the cause: the last checkpoint is intact; "
-			   "try a lower --learning_rate, or --precision bf16");
-		return status;
-	}
+	if (reading->next_loss_scale == reading->loss_scale)
+		return error_hinted(
+			error_set(ERR_NUMERIC, "step %lld: gradients overflow even at the smallest loss scale, %g",
+				  (long long)reading->step, reading->loss_scale),
+			"the run is diverging; the range of 16-bit numbers is not the cause: the last checkpoint is intact; "
+			"try a lower --learning_rate, or --precision bf16");
 	log_detail("step %lld: gradients overflow, the loss scale falls to %g", (long long)reading->step,
 		   reading->next_loss_scale);
 	return OK;

@@ -155,11 +155,9 @@ enum status pretraining_score(const struct model *model, struct activations *act
 	int64_t count = instances_per_epoch(instances);
 	if (limit > 0 && limit < count)
 		count = limit;
-	if (count == 0) {
-		enum status status = error_set(ERR_DATA, "the evaluation set has no instances");
-		error_hint("its documents are too short; give more text");
-		return status;
-	}
+	if (count == 0)
+		return error_hinted(error_set(ERR_DATA, "the evaluation set has no instances"),
+				    "its documents are too short; give more text");
 	struct step_settings steps = {
 		.batch_size = (int64_t)capacity.sequences * ranks_count(comm),
 		.rank = comm ? comm_place(comm)->rank : 0,

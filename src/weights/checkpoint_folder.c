@@ -222,9 +222,8 @@ enum status checkpoint_folder_check(const char *folder)
 {
 	if (file_is_folder(folder))
 		return OK;
-	enum status status = error_set(ERR_RESOURCE, "'%s': the run's folder is gone", folder);
-	error_hint("it was removed or moved while the run was writing to it");
-	return status;
+	return error_hinted(error_set(ERR_RESOURCE, "'%s': the run's folder is gone", folder),
+			    "it was removed or moved while the run was writing to it");
 }
 
 #define FINAL_NAME "final"
@@ -302,9 +301,8 @@ enum status checkpoint_folder_publish_new(const char *parent, const char *tempor
 		return folder_sync(parent);
 	if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR)
 		return error_set_errno(ERR_RESOURCE, "'%s': cannot rename to '%s'", temporary, path);
-	enum status status = error_set(ERR_USAGE, "'%s' was made by another program in the meantime", path);
-	error_hint("choose another name; what is there was not changed");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "'%s' was made by another program in the meantime", path),
+			    "choose another name; what is there was not changed");
 }
 
 enum status checkpoint_folder_abandon(const char *temporary)

@@ -76,9 +76,8 @@ static enum status read_problem_type(const struct json *object, const char *name
 	for (size_t i = 0; i < COUNT(problem_types); i++)
 		if (strcmp(problem_types[i], text) == 0)
 			return copy_text(&out->problem_type, text);
-	enum status status = error_set(ERR_DATA, "'%s': \"problem_type\" is \"%.100s\"", name, text);
-	error_hint("it must be \"regression\", \"single_label_classification\", or \"multi_label_classification\"");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "'%s': \"problem_type\" is \"%.100s\"", name, text),
+			    "it must be \"regression\", \"single_label_classification\", or \"multi_label_classification\"");
 }
 
 /* "12" -> 12; -1 for anything that is not a number in its usual form. */

@@ -74,19 +74,19 @@ enum status tensor_not_finite(const struct stored_tensor *tensor, double value, 
 	char of[256] = "";
 	if (parameter)
 		snprintf(of, sizeof of, " of '%.200s'", parameter);
-	enum status status = error_set(ERR_DATA,
-				       "'%s': tensor '%.200s' holds values that are not finite: the first is %g, in row %" PRId64
-				       ", column %" PRId64 "%s",
-				       tensor->path, tensor->name, value, row, column, of);
-	error_hint("the training run that wrote this file diverged, or the file is damaged: use an earlier checkpoint, or copy "
-		   "it again");
-	return status;
+	return error_hinted(
+		error_set(ERR_DATA,
+			  "'%s': tensor '%.200s' holds values that are not finite: the first is %g, in row %" PRId64
+			  ", column %" PRId64 "%s",
+			  tensor->path, tensor->name, value, row, column, of),
+		"the training run that wrote this file diverged, or the file is damaged: use an earlier checkpoint, or copy "
+		"it again");
 }
 
 enum status answer_not_finite(const char *what)
 {
-	enum status status = error_set(ERR_NUMERIC, "%s is not finite (NaN or infinite)", what);
-	error_hint("some of the model's weights are damaged, or too large for the number format it computes in: see what bertc "
-		   "verify says of the model, or try --precision fp32");
-	return status;
+	return error_hinted(
+		error_set(ERR_NUMERIC, "%s is not finite (NaN or infinite)", what),
+		"some of the model's weights are damaged, or too large for the number format it computes in: see what bertc "
+		"verify says of the model, or try --precision fp32");
 }

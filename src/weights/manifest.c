@@ -89,10 +89,9 @@ static enum status check_format(const char *folder, const char *path, const stru
 		return OK;
 	if (format < FORMAT_VERSION)
 		return folder_damaged(folder, "its " MANIFEST_NAME " has an unknown format");
-	enum status status = error_set(ERR_STATE, "'%s': format %" PRId64 "; this version reads formats up to %d", path, format,
-				       FORMAT_VERSION);
-	error_hint("it was written by a newer bertc: use that version");
-	return status;
+	return error_hinted(error_set(ERR_STATE, "'%s': format %" PRId64 "; this version reads formats up to %d", path, format,
+				      FORMAT_VERSION),
+			    "it was written by a newer bertc: use that version");
 }
 
 /* Reads a folder's manifest and verifies it; *out_files is its list of files. */

@@ -193,9 +193,9 @@ static enum status find_config(const char *model, char out[PATH_BYTES])
 	}
 	if (status == ERR_DATA || status == ERR_RESOURCE)
 		return status;
-	status = error_set(ERR_USAGE, "'%s': neither %s nor %s is in or beside it", model, CONFIG_FILE, GOOGLE_CONFIG_FILE);
-	error_hint("put the model's configuration beside its weights, or name it (pretrain --model config.json)");
-	return status;
+	return error_hinted(
+		error_set(ERR_USAGE, "'%s': neither %s nor %s is in or beside it", model, CONFIG_FILE, GOOGLE_CONFIG_FILE),
+		"put the model's configuration beside its weights, or name it (pretrain --model config.json)");
 }
 
 static bool is_json(const char *path)

@@ -347,10 +347,9 @@ static enum status load_tensor(struct loader *loader, const struct stored_tensor
 	}
 	if (number >= 0 || !is_of_encoder(name.name))
 		return name_list_add(&report->unused, tensor->name);
-	enum status status = error_set(ERR_STATE, "'%s': the model (%d layers) has no tensor '%.200s'", tensor->path,
-				       loader->model->config.num_hidden_layers, tensor->name);
-	error_hint("use the configuration that belongs to these weights");
-	return status;
+	return error_hinted(error_set(ERR_STATE, "'%s': the model (%d layers) has no tensor '%.200s'", tensor->path,
+				      loader->model->config.num_hidden_layers, tensor->name),
+			    "use the configuration that belongs to these weights");
 }
 
 static bool may_miss(const struct loader *loader, const struct parameter *parameter)

@@ -26,9 +26,7 @@ static const char *const mode_keys[POOLING_MODES] = {"pooling_mode_cls_token",  
 
 static enum status unsupported(const char *path, const char *what, const char *hint)
 {
-	enum status status = error_set(ERR_USAGE, "'%s': %s", path, what);
-	error_hint("%s", hint);
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "'%s': %s", path, what), "%s", hint);
 }
 
 /* What becomes of a member: it is read (or changes nothing), or only these values of it can be obeyed. */

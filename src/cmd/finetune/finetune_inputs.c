@@ -68,9 +68,8 @@ static enum status check_there(const char *option, const char *list, int64_t cou
 {
 	if (count > 0)
 		return OK;
-	enum status status = error_set(ERR_USAGE, "--%s is given, but there is no %s set", option, list);
-	error_hint("name its file: --%s FILE, or a folder of a published task's files: --data_dir", list);
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "--%s is given, but there is no %s set", option, list),
+			    "name its file: --%s FILE, or a folder of a published task's files: --data_dir", list);
 }
 
 /* For a task whose test set is scored. */
@@ -96,10 +95,10 @@ static bool trains(const struct options *options)
 
 static enum status nothing_to_do(void)
 {
-	enum status status = error_set(ERR_USAGE, "there is nothing to do: --do_train, --do_eval and --do_predict are false");
-	error_hint(
+	return error_hinted(
+		error_set(ERR_USAGE, "there is nothing to do: --do_train, --do_eval and --do_predict are false"),
+
 		"at least one of them must be true; if none is given, the model is trained, evaluated, and used for predictions");
-	return status;
 }
 
 /* Does the sweep list values for this option? */

@@ -28,9 +28,8 @@ static enum status check_teacher(const struct options *options)
 	for (size_t i = 0; !settings->distillation.teacher && i < sizeof names / sizeof names[0]; i++) {
 		if (!options_said(options, names[i]))
 			continue;
-		enum status status = error_set(ERR_USAGE, "--%s has no effect without --teacher", names[i]);
-		error_hint("name the folder of a model that was fine-tuned for this task");
-		return status;
+		return error_hinted(error_set(ERR_USAGE, "--%s has no effect without --teacher", names[i]),
+				    "name the folder of a model that was fine-tuned for this task");
 	}
 	return OK;
 }
@@ -62,9 +61,8 @@ static enum status check_task(const struct finetune *finetune)
 		return check_exclusive(finetune->options, settings->labeled.task);
 	const char *folder =
 		settings->training.folder.out ? settings->training.folder.out : settings->training.folder.resume_from;
-	enum status status = error_set(ERR_USAGE, "there is nothing to resume in '%s', and --task is missing", folder);
-	error_hint("name the task, the model, and the training data: %s", finetune->folder.usage);
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "there is nothing to resume in '%s', and --task is missing", folder),
+			    "name the task, the model, and the training data: %s", finetune->folder.usage);
 }
 
 enum status finetune_prepare(struct finetune *finetune)

@@ -119,19 +119,15 @@ static enum status take_task(struct task_session *session, const char *name)
 		settings->needs_pairs = task_needs_pairs(name, settings->layout);
 		return OK;
 	}
-	enum status status = error_set(ERR_USAGE, "--task %s: '%s' is a model for %s", name, session->settings->model,
-				       session->state.task->name);
-	error_hint("--do_train trains it for the task");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "--task %s: '%s' is a model for %s", name, session->settings->model,
+				      session->state.task->name),
+			    "--do_train trains it for the task");
 }
 
 static enum status check_files(const struct finetune_settings *settings)
 {
-	if (!settings->training.folder.out) {
-		enum status status = error_set(ERR_USAGE, "--out is missing");
-		error_hint("give a folder for the results");
-		return status;
-	}
+	if (!settings->training.folder.out)
+		return error_hinted(error_set(ERR_USAGE, "--out is missing"), "give a folder for the results");
 	if (settings->labeled.vocab_file || settings->labeled.config_file) {
 		enum status status =
 			error_set(ERR_USAGE, "without training, %s is not used: the model's own is beside its weights",

@@ -62,16 +62,14 @@ static enum status find_option(struct sweep_setting *setting, const struct optio
 		setting->name = row->name;
 		if (!options_given(options, row->name) || options_origin(options, row->name) < options_origin(options, "sweep"))
 			return OK;
-		status = error_set(ERR_USAGE, "--%s is given twice: by itself, and in --sweep", row->name);
-		error_hint("leave one of them out; what --sweep lists replaces the option");
-		return status;
+		return error_hinted(error_set(ERR_USAGE, "--%s is given twice: by itself, and in --sweep", row->name),
+				    "leave one of them out; what --sweep lists replaces the option");
 	}
-	if (row) {
-		status = error_set(ERR_USAGE, "--sweep: %s cannot be swept", row->name);
-		error_hint("only options that decide how well the model learns can be swept: rates, epochs, batch, seeds, "
-			   "dropout, model, ...");
-		return status;
-	}
+	if (row)
+		return error_hinted(
+			error_set(ERR_USAGE, "--sweep: %s cannot be swept", row->name),
+			"only options that decide how well the model learns can be swept: rates, epochs, batch, seeds, "
+			"dropout, model, ...");
 	const char **names = NULL;
 	int64_t count = 0;
 	status = error_set(ERR_USAGE, "--sweep: there is no option '%s'", setting->name);
@@ -180,11 +178,9 @@ static enum status check_settings(const struct finetune_settings *settings)
 		return error_set(ERR_USAGE,
 				 "--sweep and --%s cannot be combined: each run resumes from its own newest checkpoint",
 				 folder->resume_from ? "resume_from" : "resume_step");
-	if (!folder->out) {
-		enum status status = error_set(ERR_USAGE, "--out is missing");
-		error_hint("name the sweep's folder; its runs get folders in it");
-		return status;
-	}
+	if (!folder->out)
+		return error_hinted(error_set(ERR_USAGE, "--out is missing"),
+				    "name the sweep's folder; its runs get folders in it");
 	return OK;
 }
 
@@ -281,11 +277,9 @@ static enum status take_record(struct finetune_sweep *self)
 		TRY(options_resume(self->options, recorded, SWEEP_RECORD, SCOPE_ALL));
 		TRY(options_resume_start(self->options, recorded, SWEEP_RECORD, false));
 	}
-	if (settings->labeled.dev.count == 0) {
-		enum status status = error_set(ERR_USAGE, "--sweep needs a dev set to compare its runs");
-		error_hint("give one with --dev FILE");
-		return status;
-	}
+	if (settings->labeled.dev.count == 0)
+		return error_hinted(error_set(ERR_USAGE, "--sweep needs a dev set to compare its runs"),
+				    "give one with --dev FILE");
 	TRY(hash_files(settings, &data));
 	TRY(sweep_set_data(&self->sweep, data));
 	return sweep_set_judge(&self->sweep, settings->labeled.metric, settings->training.saving.best_by);
@@ -335,9 +329,8 @@ static enum status check_runs(struct finetune_sweep *self, const struct finetune
 		enum status status = labeled_run_check(labeled, &run->options);
 		if (status != OK) {
 			struct error error = *error_last();
-			status = error_set(status, "the run %s: %s", self->sweep.runs[i].name, error.message);
-			error_hint("%s", error.hint);
-			return status;
+			return error_hinted(error_set(status, "the run %s: %s", self->sweep.runs[i].name, error.message), "%s",
+					    error.hint);
 		}
 	}
 	return OK;
@@ -393,9 +386,8 @@ static enum status check_stop(struct finetune_sweep *self)
 	if (stop == 0)
 		return OK;
 	const char *reason = stop_reason();
-	enum status status = error_set(STOPPED, "stopped between two runs%s%s", reason ? " by " : "", reason ? reason : "");
-	error_hint("run the same command again to resume");
-	return status;
+	return error_hinted(error_set(STOPPED, "stopped between two runs%s%s", reason ? " by " : "", reason ? reason : ""),
+			    "run the same command again to resume");
 }
 
 static enum status prune(struct finetune_sweep *self, int64_t index)
@@ -435,11 +427,10 @@ static enum status finish(struct finetune_sweep *self)
 	enum status status = OK;
 	TRY(save(self));
 	TRY(sweep_best(sweep, &best, &ties));
-	if (best < 0) {
-		status = error_set(ERR_NUMERIC, "no run of the sweep has a score");
-		error_hint("look at %s/report.html for why they failed; lower learning rates help most often", sweep->folder);
-		return status;
-	}
+	if (best < 0)
+		return error_hinted(error_set(ERR_NUMERIC, "no run of the sweep has a score"),
+				    "look at %s/report.html for why they failed; lower learning rates help most often",
+				    sweep->folder);
 	if (!is_first_rank(self->machine->comm))
 		return ranks_agree(self->machine->comm, OK);
 	if (!sweep_is_published(sweep, best) || self->trained)

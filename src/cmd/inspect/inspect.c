@@ -150,9 +150,8 @@ static enum status inspect_path(const struct inspect_settings *settings, const c
 			json_put_string(writer, "unfinished", "a command is writing it, or was killed while it did");
 		if (functions[kind])
 			return functions[kind](settings, path, writer);
-		enum status status = error_set(ERR_USAGE, "'%s': %s are not shown", path, path_kind_names[kind]);
-		error_hint("metrics.jsonl beside it has the same figures; `bertc verify` verifies it");
-		return status;
+		return error_hinted(error_set(ERR_USAGE, "'%s': %s are not shown", path, path_kind_names[kind]),
+				    "metrics.jsonl beside it has the same figures; `bertc verify` verifies it");
 	}
 	if (!file_exists(path))
 		return checkpoint_missing(path, "");

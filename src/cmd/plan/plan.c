@@ -52,14 +52,12 @@ static enum status check_phase(const struct plan *plan, const struct plan_phase 
 	int64_t parts = plan->topology.ranks * settings->training.ranks.replicas_per_gpu,
 		batch = plan_batch_size(plan, phase, plan->topology.ranks);
 	int64_t local = (batch + parts - 1) / parts;
-	enum status status;
-	if (batch < parts) {
-		status = error_set(ERR_USAGE,
-				   "%" PRId64 " devices for %" PRId64 " sequences per step: some would have nothing to do", parts,
-				   batch);
-		error_hint("raise --train_batch_size or use fewer devices");
-		return status;
-	}
+	if (batch < parts)
+		return error_hinted(error_set(ERR_USAGE,
+					      "%" PRId64 " devices for %" PRId64
+					      " sequences per step: some would have nothing to do",
+					      parts, batch),
+				    "raise --train_batch_size or use fewer devices");
 	if (settings->training.batch.gradient_accumulation_steps > local)
 		return error_set(ERR_USAGE,
 				 "--gradient_accumulation_steps %" PRId64 ", but a device has %" PRId64 " sequences per step",

@@ -70,12 +70,10 @@ static enum status open_gpus(struct plan *plan)
 {
 	const char *name = plan->settings->device_kind ? plan->settings->device_kind : "h200";
 	plan->kind = device_kind_find(name);
-	if (!plan->kind) {
-		enum status status = error_set(ERR_USAGE, "--device_kind %s: unknown kind of GPU", name);
-		error_hint("give one of those that --help lists, or the nearest one with the rate of yours as "
-			   "--device_rate");
-		return status;
-	}
+	if (!plan->kind)
+		return error_hinted(error_set(ERR_USAGE, "--device_kind %s: unknown kind of GPU", name),
+				    "give one of those that --help lists, or the nearest one with the rate of yours as "
+				    "--device_rate");
 	TRY(choose_precision(plan));
 	static const enum dtype types[DEVICE_PRECISION_COUNT] = {DTYPE_F32, DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_BF16};
 	backend_describe(&plan->described, types[plan->precision], plan->precision == DEVICE_FP8);
@@ -132,7 +130,6 @@ static enum status find_link(struct plan *plan, const char *option, const char *
 	const struct link_kind *kind = link_find(name);
 	char *end;
 	double number = strtod(name, &end);
-	enum status status;
 	if (!kind && *end == '\0' && number > 0 && number < 1e6) {
 		*out = *link_find(usual);
 		out->bandwidth = number * 1e9;
@@ -142,10 +139,9 @@ static enum status find_link(struct plan *plan, const char *option, const char *
 	} else if (kind && (kind->wire == WIRE_INFINIBAND || kind->wire == WIRE_TCP) == between) {
 		*out = *kind;
 	} else {
-		status = error_set(ERR_USAGE, "--%s %s: no link %s hosts has this name", option, name,
-				   between ? "between" : "within");
-		error_hint("%s", wires);
-		return status;
+		return error_hinted(error_set(ERR_USAGE, "--%s %s: no link %s hosts has this name", option, name,
+					      between ? "between" : "within"),
+				    "%s", wires);
 	}
 	char title[40];
 	snprintf(title, sizeof title, "%s %s", between ? "between hosts:" : "within a host:", out->name);

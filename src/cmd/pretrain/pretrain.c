@@ -53,12 +53,10 @@ static enum status open_phase(struct pretrain_phases *phases, int64_t index, con
 static enum status check_listed(const struct options *options, const struct run_start *start, int64_t recorded)
 {
 	int64_t listed = options->section_count;
-	if (listed > 0 && listed < recorded) {
-		enum status status = error_set(ERR_STATE, "%" PRId64 " phases are listed, but '%s' was made with %" PRId64,
-					       listed, phases_record_name(start), recorded);
-		error_hint("to resume that run, give the same list or none; otherwise choose another --out");
-		return status;
-	}
+	if (listed > 0 && listed < recorded)
+		return error_hinted(error_set(ERR_STATE, "%" PRId64 " phases are listed, but '%s' was made with %" PRId64, listed,
+					      phases_record_name(start), recorded),
+				    "to resume that run, give the same list or none; otherwise choose another --out");
 	for (int64_t i = 0; i < listed; i++)
 		if (options->sections[i].count == 0)
 			return error_set(ERR_USAGE, "phase %" PRId64 " of %" PRId64 " has no settings of its own", i + 1, listed);
@@ -254,9 +252,8 @@ static enum status check_unit(const char *time, double seconds)
 {
 	if (seconds >= 60 || time[strspn(time, "0123456789.")] != '\0')
 		return OK;
-	enum status status = error_set(ERR_USAGE, "--time %s means seconds, too few to train a model", time);
-	error_hint("add a unit: %sh, %sm, or %ss if you do mean seconds", time, time, time);
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "--time %s means seconds, too few to train a model", time),
+			    "add a unit: %sh, %sm, or %ss if you do mean seconds", time, time, time);
 }
 
 /* --time determines the length of the run, so nothing else may. */
@@ -274,9 +271,8 @@ static enum status check_time(const struct options *options)
 			return error_set(ERR_USAGE, "give either --time or --%s, not both", others[i]);
 	if (options->section_count == 0 && !settings->second.phase2)
 		return OK;
-	enum status status = error_set(ERR_USAGE, "--time is for runs without a list of phases");
-	error_hint("give each phase its num_train_steps instead");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "--time is for runs without a list of phases"),
+			    "give each phase its num_train_steps instead");
 }
 
 /* Text is required unless the folder may contain a run to resume, or the phases bring their own. */

@@ -63,9 +63,8 @@ static enum status check_unchanged(const char *path, uint64_t fingerprint)
 	TRY(instance_file_fingerprint(path, &now));
 	if (now == fingerprint)
 		return OK;
-	enum status status = error_set(ERR_STATE, "'%s' has changed while it was read", path);
-	error_hint("wait until nothing writes to it any more, then run the same command again");
-	return status;
+	return error_hinted(error_set(ERR_STATE, "'%s' has changed while it was read", path),
+			    "wait until nothing writes to it any more, then run the same command again");
 }
 
 static enum status convert_records(const char *path, const struct instance_demands *demands, struct static_writer *writer,
@@ -112,11 +111,10 @@ static enum status convert_pairs(const char *path, const struct instance_demands
 	struct pair_target target = {.demands = demands, .writer = writer};
 	struct rewriting_counts counts = {0};
 	enum status status;
-	if (!demands->tokenizer) {
-		status = error_set(ERR_USAGE, "'%s': a text with tabs, not a file of instances", path);
-		error_hint("`bertc pretrain --input_file` and `bertc instances --pairs` read lines of label, id, text_a, text_b");
-		return status;
-	}
+	if (!demands->tokenizer)
+		return error_hinted(
+			error_set(ERR_USAGE, "'%s': a text with tabs, not a file of instances", path),
+			"`bertc pretrain --input_file` and `bertc instances --pairs` read lines of label, id, text_a, text_b");
 	TRY_GOTO(instance_create(&target.instance, demands->pair_length, demands->pair_length), done);
 	TRY_GOTO(rewriting_read(path, !demands->skip_bad, demands->tokenizer, demands->pair_length, add_pair, &target, &counts),
 		 done);
@@ -154,12 +152,11 @@ static enum status open_datasets(struct hdf5_table *table)
 	for (int i = 0; i < DATASETS; i++) {
 		int64_t rows, columns;
 		TRY(hdf5_dataset_open(&table->datasets[i], table->file, dataset_names[i], &rows, &columns));
-		if (table->datasets[i] == NULL && i != NEXT) {
-			enum status status = error_set(ERR_DATA, "'%s': no dataset '%s'", table->path, dataset_names[i]);
-			error_hint("bertc reads the HDF5 files of NVIDIA's BERT for PyTorch: input_ids, input_mask, segment_ids, "
-				   "masked_lm_positions, masked_lm_ids, next_sentence_labels");
-			return status;
-		}
+		if (table->datasets[i] == NULL && i != NEXT)
+			return error_hinted(
+				error_set(ERR_DATA, "'%s': no dataset '%s'", table->path, dataset_names[i]),
+				"bertc reads the HDF5 files of NVIDIA's BERT for PyTorch: input_ids, input_mask, segment_ids, "
+				"masked_lm_positions, masked_lm_ids, next_sentence_labels");
 		if (table->datasets[i] == NULL)
 			continue;
 		table->rows = i == 0 ? rows : table->rows;
@@ -225,11 +222,11 @@ static enum status check_room(const struct hdf5_table *table, int64_t done, cons
 	char need[FORMAT_BYTES], have[FORMAT_BYTES];
 	if (available < 0 || rest <= (double)available)
 		return OK;
-	enum status status = error_set(ERR_RESOURCE, "'%s': its instances need another %s, the disk has %s left", table->path,
-				       format_size(need, rest), format_size(have, (double)available));
-	error_hint("free some space, or use a larger disk: with --out, or with the variable TMPDIR if the command writes "
-		   "nothing");
-	return status;
+	return error_hinted(
+		error_set(ERR_RESOURCE, "'%s': its instances need another %s, the disk has %s left", table->path,
+			  format_size(need, rest), format_size(have, (double)available)),
+		"free some space, or use a larger disk: with --out, or with the variable TMPDIR if the command writes "
+		"nothing");
 }
 
 static enum status convert_rows(struct hdf5_table *table, const struct instance_demands *demands, struct static_writer *writer,

@@ -346,10 +346,10 @@ static const struct source_functions shard_functions = {
 
 enum status instances_one_segment(const char *what)
 {
-	enum status status = error_set(
-		ERR_USAGE, "%s: an instance has two segments, but the model has one segment type (\"type_vocab_size\")", what);
-	error_hint("use a model with \"type_vocab_size\" 2, or --next_sentence none");
-	return status;
+	return error_hinted(
+		error_set(ERR_USAGE, "%s: an instance has two segments, but the model has one segment type (\"type_vocab_size\")",
+			  what),
+		"use a model with \"type_vocab_size\" 2, or --next_sentence none");
 }
 
 enum status instances_open(struct instances **out, const struct shard *shards, int64_t shard_count,

@@ -106,15 +106,14 @@ static enum status read_lines(struct pair_reader *own, struct line_reader *reade
 		if (is_split && number == 1 && fields[LABEL].size == 5 && memcmp(fields[LABEL].text, "label", 5) == 0)
 			continue;
 		if (!is_split || !read_label(fields[LABEL], &label)) {
-			if (own->strict) {
-				enum status status = error_set(ERR_DATA,
-							       "'%s': line %lld does not have the form label, id, text_a, "
-							       "text_b, separated by tabs, with a whole number as label",
-							       path, (long long)number);
-				error_hint(
+			if (own->strict)
+				return error_hinted(
+					error_set(ERR_DATA,
+						  "'%s': line %lld does not have the form label, id, text_a, "
+						  "text_b, separated by tabs, with a whole number as label",
+						  path, (long long)number),
+
 					"correct the line, or give --on_bad_record skip to leave such lines out and count them");
-				return status;
-			}
 			if (own->counts->malformed++ == 0)
 				log_warning("'%s': line %lld does not have the form label, id, text_a, text_b, separated "
 					    "by tabs: left out",

@@ -222,9 +222,8 @@ static uint64_t place(const struct static_file *file, int64_t index)
 
 static enum status damaged(const struct static_file *file, const char *reason)
 {
-	enum status status = error_set(ERR_DATA, "'%s': %s", file->path, reason);
-	error_hint("the file is truncated or damaged: make it again");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "'%s': %s", file->path, reason),
+			    "the file is truncated or damaged: make it again");
 }
 
 static enum status read_tail(struct static_file *file)
@@ -349,10 +348,9 @@ static bool within(const int32_t *ids, int32_t count, int32_t vocab_size)
 
 static enum status refuse(const struct static_file *file, int64_t index, const char *reason)
 {
-	enum status status = error_set(ERR_DATA, "'%s': instance %lld at byte %llu: %s", file->path, (long long)index,
-				       (unsigned long long)place(file, index), reason);
-	error_hint("the file is damaged, or was made with another vocabulary: make it again");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "'%s': instance %lld at byte %llu: %s", file->path, (long long)index,
+				      (unsigned long long)place(file, index), reason),
+			    "the file is damaged, or was made with another vocabulary: make it again");
 }
 
 enum status static_file_read(const struct static_file *file, int64_t index, int32_t vocab_size, struct instance *out)

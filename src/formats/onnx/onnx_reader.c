@@ -181,11 +181,9 @@ static enum status open_data(struct reader *reader, const struct tensor *tensor,
 	int folder = slash ? (int)(slash - reader->path + 1) : 0;
 	if (snprintf(path, sizeof path, "%.*s%s", folder, reader->path, location) >= (int)sizeof path)
 		return bad_tensor(reader, tensor, "the path of its file is too long");
-	if (!file_exists(path) || file_is_folder(path)) {
-		enum status status = error_set(ERR_DATA, "'%s': its file of weights, '%s', is missing", reader->path, path);
-		error_hint("a model of more than 2 GB consists of both files: copy them together");
-		return status;
-	}
+	if (!file_exists(path) || file_is_folder(path))
+		return error_hinted(error_set(ERR_DATA, "'%s': its file of weights, '%s', is missing", reader->path, path),
+				    "a model of more than 2 GB consists of both files: copy them together");
 	TRY(memory_grow(&file->data, &file->data_capacity, file->data_count + 1, sizeof *file->data, "files of a model"));
 	struct onnx_data_file *data = &file->data[file->data_count];
 	*data = (struct onnx_data_file){.location = location};

@@ -177,9 +177,8 @@ static enum status refuse_one_object(const struct table *table)
 	if (json_parse(&document, table->name, buffer_string(&table->text), table->text.size) != OK)
 		return OK;
 	json_release(&document);
-	enum status status = error_set(ERR_DATA, "'%s': this is one JSON object over several lines, not a table", table->name);
-	error_hint("write one object per line, or a list of objects: [{...}, {...}]");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "'%s': this is one JSON object over several lines, not a table", table->name),
+			    "write one object per line, or a list of objects: [{...}, {...}]");
 }
 
 static enum status read_lines(struct json_reader *reader)
@@ -238,9 +237,8 @@ static size_t skip_white(const char *text, size_t size, size_t at, int64_t *line
 
 static enum status list_error(const struct table *table, int64_t line, const char *reason)
 {
-	enum status status = error_set(ERR_DATA, "'%s', line %lld: %s", table->name, (long long)line, reason);
-	error_hint("the file is read as a list of JSON objects: [{...}, {...}]; make it again");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "'%s', line %lld: %s", table->name, (long long)line, reason),
+			    "the file is read as a list of JSON objects: [{...}, {...}]; make it again");
 }
 
 static enum status read_array(struct json_reader *reader)

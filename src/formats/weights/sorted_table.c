@@ -31,9 +31,8 @@ struct handle {
 
 static enum status damaged(const struct table *table, uint64_t offset, const char *what)
 {
-	enum status status = error_set(ERR_DATA, "'%s': byte %" PRIu64 ": %s", table->path, offset, what);
-	error_hint("copy or download the file again");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "'%s': byte %" PRIu64 ": %s", table->path, offset, what),
+			    "copy or download the file again");
 }
 
 static bool read_handle(struct byte_range *in, struct handle *out)

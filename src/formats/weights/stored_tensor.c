@@ -54,12 +54,11 @@ enum status stored_tensor_verify(const struct stored_tensor *tensor)
 		found = (uint32_t)crc32_z(0, tensor->checked, tensor->checked_bytes);
 	if (found == tensor->expected)
 		return OK;
-	enum status status = error_set(ERR_DATA,
-				       "'%s': tensor '%.200s' (at byte %llu) is damaged: its checksum is %08x, the "
-				       "file promises %08x",
-				       tensor->path, tensor->name, (unsigned long long)tensor->offset, found, tensor->expected);
-	error_hint("copy or download the file again");
-	return status;
+	return error_hinted(error_set(ERR_DATA,
+				      "'%s': tensor '%.200s' (at byte %llu) is damaged: its checksum is %08x, the "
+				      "file promises %08x",
+				      tensor->path, tensor->name, (unsigned long long)tensor->offset, found, tensor->expected),
+			    "copy or download the file again");
 }
 
 /* Converts `count` elements, `stride` apart, beginning at element `index` of the storage. */

@@ -230,11 +230,9 @@ static enum status open_shard(struct tf_bundle *bundle, int64_t number, const ch
 			      bundle->shard_count);
 	if (length >= (int)sizeof path)
 		return error_set(ERR_USAGE, "'%.200s…': path too long", index_path);
-	if (!file_exists(path)) {
-		enum status status = error_set(ERR_USAGE, "'%s': this data file of the checkpoint is missing", path);
-		error_hint("the index '%s' names it; copy all files of the checkpoint", index_path);
-		return status;
-	}
+	if (!file_exists(path))
+		return error_hinted(error_set(ERR_USAGE, "'%s': this data file of the checkpoint is missing", path),
+				    "the index '%s' names it; copy all files of the checkpoint", index_path);
 	shard->path = strdup(path);
 	if (!shard->path)
 		return error_set(ERR_RESOURCE, "no memory for the names of a checkpoint");

@@ -88,9 +88,8 @@ static enum status archive_folder(const struct torch_file *file, char out[PATH_B
 			return OK;
 		}
 	}
-	enum status status = error_set(ERR_DATA, "'%s': a zip archive without data.pkl: not written by torch.save", file->path);
-	error_hint("give a file of weights: model.safetensors, pytorch_model.bin, a .pt file");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "'%s': a zip archive without data.pkl: not written by torch.save", file->path),
+			    "give a file of weights: model.safetensors, pytorch_model.bin, a .pt file");
 }
 
 static enum status archive_storages(struct torch_file *file, const char *folder)
@@ -236,11 +235,11 @@ static enum status find_state_dict(struct torch_file *file, const struct pickle_
 		if (has_tensors(*out))
 			return OK;
 	}
-	enum status status = error_set(
-		ERR_DATA, "'%s': neither a dictionary of tensors nor a dictionary that has one under \"model\" or \"state_dict\"",
-		file->path);
-	error_hint("give the file that holds the model's weights; optimizer states and arguments are separate files");
-	return status;
+	return error_hinted(
+		error_set(ERR_DATA,
+			  "'%s': neither a dictionary of tensors nor a dictionary that has one under \"model\" or \"state_dict\"",
+			  file->path),
+		"give the file that holds the model's weights; optimizer states and arguments are separate files");
 }
 
 /* Names are ASCII in every real file of weights; anything else would only serve to attack the terminal that shows it. */

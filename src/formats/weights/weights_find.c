@@ -120,12 +120,11 @@ enum status weights_file_find(const char *path, char out[PATH_BYTES])
 	index_of(path, out);
 	if (out[0] && file_exists(out))
 		return OK;
-	if (!file_exists(path)) {
-		enum status status = error_set(ERR_USAGE, "'%s': no such file or folder", path);
-		error_hint("give a model folder, a file of weights, or the prefix of a TensorFlow checkpoint%s",
-			   strchr(path, '.') ? "" : "; `bertc download --list` shows the published models that bertc can fetch");
-		return status;
-	}
+	if (!file_exists(path))
+		return error_hinted(
+			error_set(ERR_USAGE, "'%s': no such file or folder", path),
+			"give a model folder, a file of weights, or the prefix of a TensorFlow checkpoint%s",
+			strchr(path, '.') ? "" : "; `bertc download --list` shows the published models that bertc can fetch");
 	if (snprintf(out, PATH_BYTES, "%s", path) >= PATH_BYTES)
 		return error_set(ERR_USAGE, "'%.200s…': path too long", path);
 	return OK;

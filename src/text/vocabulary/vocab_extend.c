@@ -129,13 +129,11 @@ static double share(int64_t part, int64_t whole)
 
 static enum status nothing_new(const struct extension *extension)
 {
-	enum status status;
 	if (extension->words == 0)
 		return error_set(ERR_DATA, "the text has no words");
-	status = error_set(ERR_DATA, "the vocabulary already has every word that the text has %lld times or more",
-			   (long long)extension->min_frequency);
-	error_hint("give text of the new domain, or a smaller --min_frequency");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "the vocabulary already has every word that the text has %lld times or more",
+				      (long long)extension->min_frequency),
+			    "give text of the new domain, or a smaller --min_frequency");
 }
 
 enum status vocab_extend(struct vocab_learner *learner, const struct vocab *vocab, int32_t most, int64_t min_frequency,

@@ -567,11 +567,10 @@ static enum status check_user_word(const struct vocab_learner *learner, const ch
 	TRY(status);
 	if (user.parts == 1 && (int)utf8_length(text, user.size) <= learner->settings.max_word_characters)
 		return OK;
-	status = error_set(ERR_USAGE, "the tokenizer never makes the word '%.100s' of a text", text);
-	error_hint("%s, and are cut at spaces and marks", learner->settings.lowercase
-								  ? "words are lower case without accents here (see --cased)"
-								  : "words are taken as they are");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "the tokenizer never makes the word '%.100s' of a text", text),
+			    "%s, and are cut at spaces and marks",
+			    learner->settings.lowercase ? "words are lower case without accents here (see --cased)"
+							: "words are taken as they are");
 }
 
 static int compare_texts(const void *a, const void *b)
