@@ -15,17 +15,25 @@ enum status nccl_load(struct nccl_library *out)
 					       .folder = "/usr/local/cuda/lib64",
 					       .package = "NVIDIA's package libnccl2",
 					       .instead = "give --n_gpus 1"};
-	/* clang-format off */
 	const struct shared_library_function functions[] = {
-		{"ncclGetVersion", &out->version}, {"ncclGetErrorString", &out->error_string},
-		{"ncclGetLastError", &out->last_error}, {"ncclGetUniqueId", &out->unique_id},
-		{"ncclCommInitRankConfig", &out->connect}, {"ncclCommGetAsyncError", &out->async_error},
-		{"ncclCommAbort", &out->abort}, {"ncclCommDestroy", &out->destroy}, {"ncclMemAlloc", &out->allocate},
-		{"ncclMemFree", &out->free}, {"ncclCommRegister", &out->enrol}, {"ncclCommDeregister", &out->withdraw},
-		{"ncclGroupStart", &out->group_start}, {"ncclGroupEnd", &out->group_end}, {"ncclReduce", &out->reduce},
-		{"ncclReduceScatter", &out->reduce_scatter}, {"ncclAllGather", &out->all_gather},
+		{"ncclGetVersion", &out->version},
+		{"ncclGetErrorString", &out->error_string},
+		{"ncclGetLastError", &out->last_error},
+		{"ncclGetUniqueId", &out->unique_id},
+		{"ncclCommInitRankConfig", &out->connect},
+		{"ncclCommGetAsyncError", &out->async_error},
+		{"ncclCommAbort", &out->abort},
+		{"ncclCommDestroy", &out->destroy},
+		{"ncclMemAlloc", &out->allocate},
+		{"ncclMemFree", &out->free},
+		{"ncclCommRegister", &out->enrol},
+		{"ncclCommDeregister", &out->withdraw},
+		{"ncclGroupStart", &out->group_start},
+		{"ncclGroupEnd", &out->group_end},
+		{"ncclReduce", &out->reduce},
+		{"ncclReduceScatter", &out->reduce_scatter},
+		{"ncclAllGather", &out->all_gather},
 		{"ncclBroadcast", &out->broadcast},
 	};
-	/* clang-format on */
 	return shared_library_open(&handle, &library, functions, sizeof functions / sizeof functions[0]);
 }

@@ -18,17 +18,21 @@ enum status cublaslt_load(struct cublaslt *out)
 					       .folder = "/usr/local/cuda/lib64",
 					       .package = "NVIDIA's package libcublas-" TEXT(CUBLAS_VER_MAJOR) "-0",
 					       .instead = "give --device cpu"};
-	/* clang-format off */
 	const struct shared_library_function functions[] = {
-		{"cublasLtCreate", &out->create}, {"cublasLtDestroy", &out->destroy}, {"cublasLtGetVersion", &out->version},
-		{"cublasLtMatmulDescCreate", &out->operation_create}, {"cublasLtMatmulDescSetAttribute", &out->operation_set},
-		{"cublasLtMatmulDescDestroy", &out->operation_destroy}, {"cublasLtMatrixLayoutCreate", &out->layout_create},
+		{"cublasLtCreate", &out->create},
+		{"cublasLtDestroy", &out->destroy},
+		{"cublasLtGetVersion", &out->version},
+		{"cublasLtMatmulDescCreate", &out->operation_create},
+		{"cublasLtMatmulDescSetAttribute", &out->operation_set},
+		{"cublasLtMatmulDescDestroy", &out->operation_destroy},
+		{"cublasLtMatrixLayoutCreate", &out->layout_create},
 		{"cublasLtMatrixLayoutDestroy", &out->layout_destroy},
 		{"cublasLtMatmulPreferenceCreate", &out->preference_create},
 		{"cublasLtMatmulPreferenceSetAttribute", &out->preference_set},
-		{"cublasLtMatmulPreferenceDestroy", &out->preference_destroy}, {"cublasLtMatmulAlgoGetHeuristic", &out->propose},
-		{"cublasLtMatmulAlgoCheck", &out->check}, {"cublasLtMatmul", &out->multiply},
+		{"cublasLtMatmulPreferenceDestroy", &out->preference_destroy},
+		{"cublasLtMatmulAlgoGetHeuristic", &out->propose},
+		{"cublasLtMatmulAlgoCheck", &out->check},
+		{"cublasLtMatmul", &out->multiply},
 	};
-	/* clang-format on */
 	return shared_library_open(&handle, &library, functions, sizeof functions / sizeof functions[0]);
 }
