@@ -44,16 +44,18 @@ enum status run_write_card(const struct run *run, int64_t step, const struct car
 	struct card_metric last[HISTORY_COLUMNS];
 	struct json_document settings = {0};
 	struct buffer text = {0};
-	char name[PATH_BYTES], folder[PATH_BYTES];
+	char name[PATH_BYTES], folder[PATH_BYTES], modules[PATH_BYTES];
 	enum status status;
 	name_of(run->folder.path, name);
 	TRY_GOTO(path_join(folder, run->folder.path, "final"), done);
+	TRY_GOTO(path_join(modules, folder, "modules.json"), done);
 	TRY_GOTO(json_parse(&settings, "settings", buffer_string(&run->record_text), run->record_text.size), done);
 	struct model_card card = {
 		.name = name,
 		.model = run->memory.model,
 		.task = run->task_config,
 		.cased = !run->tokenizer->lowercase,
+		.embeds_sentences = file_exists(modules),
 		.step = step,
 		.settings = settings.root,
 		.metrics = metrics ? metrics : last,

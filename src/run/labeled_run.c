@@ -197,13 +197,14 @@ static enum status read_files(struct labeled_run *labeled)
 	return open_sets(labeled, "test", &given->test, TASK_PREDICT, &labeled->test, &labeled->test_count);
 }
 
-/* Tokens of an example: as given, else the task's default. */
-static enum status choose_length(const struct run *run, struct run_phase *phase, const struct task *task)
+/* Tokens of an example: as given, else what the folder of an embedding model says, else the task's default. */
+static enum status choose_length(const struct labeled_run *labeled, struct run_phase *phase)
 {
 	const int64_t *length = &phase->values->max_seq_length;
-	int64_t most = model_positions(&run->config);
+	int64_t most = model_positions(&labeled->run->config), of_folder = labeled->sentence.max_seq_length;
+	int64_t of_task = labeled->state.task->max_seq_length;
 	if (options_is_open(phase->options, length)) {
-		int64_t usual = task->max_seq_length > 0 ? task->max_seq_length : 128;
+		int64_t usual = of_folder > 0 ? of_folder : of_task > 0 ? of_task : 128;
 		return options_choose_integer(phase->options, length, usual < most ? usual : most);
 	}
 	if (*length <= most)
@@ -223,21 +224,19 @@ static enum status note_choice(void *context, const char *option, const char *va
 static enum status settle_task(struct labeled_run *labeled)
 {
 	const struct labeled_options *given = labeled->given;
-	const struct run_start *start = &labeled->run->start;
 	const struct task *task = labeled->state.task;
 	const struct task_beginning beginning = {.model = given->model,
 						 .has_dev = given->dev.count > 0,
 						 .folder = &labeled->sentence,
 						 .chose = note_choice,
 						 .context = labeled};
-	if (task->makes_vectors)
-		TRY(sentence_folder_read(&labeled->sentence, start->resumed ? start->checkpoint : given->model));
 	return task->settle ? task->settle(&labeled->state, &beginning) : OK;
 }
 
 static enum status find_task(struct labeled_run *labeled)
 {
 	const struct labeled_options *given = labeled->given;
+	const struct run_start *start = &labeled->run->start;
 	struct task_state *state = &labeled->state;
 	const char **names = NULL;
 	int64_t count = 0;
@@ -253,7 +252,9 @@ static enum status find_task(struct labeled_run *labeled)
 		TRY(labels_parse_option(given->labels, &labeled->strings, &names, &count));
 	labeled->names = names;
 	state->settings.tokenizer = labeled->encoder;
-	TRY(choose_length(labeled->run, &labeled->run->phases[0], state->task));
+	if (state->task->makes_vectors)
+		TRY(sentence_folder_read(&labeled->sentence, start->resumed ? start->checkpoint : given->model));
+	TRY(choose_length(labeled, &labeled->run->phases[0]));
 	state->settings.max_seq_length = (int32_t)labeled->run->values->max_seq_length;
 	state->settings.columns = given->columns;
 	state->settings.needs_pairs = task_needs_pairs(given->task, state->settings.layout);
@@ -426,7 +427,7 @@ enum status labeled_run_check(const struct labeled_run *labeled, const struct op
 	struct run_phase phase = {.options = &phase.own};
 	TRY(options_derive(&phase.own, options, options->section_count, NULL));
 	phase.values = phase.own.settings;
-	enum status status = choose_length(labeled->run, &phase, labeled->state.task);
+	enum status status = choose_length(labeled, &phase);
 	if (status == OK)
 		status = recipe_choose(&phase.own, &phase.values->optimizer);
 	if (status == OK)

@@ -3,41 +3,50 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/text.h"
+#include "model/forms.h"
 
 /* Labels shown; a model may have thousands. */
 #define LABELS_SHOWN 30
 /* Longer values of settings are cut. */
 #define VALUE_BYTES 160
 
-/* The Hub's name for the use of each transformers class. */
-static const struct {
-	const char *architecture, *tag, *automatic;
+/* The Hub's name for the use of each of transformers' classes, by the end of the class's name. */
+static const struct card_use {
+	const char *ending, *tag, *automatic, *command;
 } uses[] = {
-	{"BertForPreTraining", "fill-mask", "AutoModelForMaskedLM"},
-	{"BertForMaskedLM", "fill-mask", "AutoModelForMaskedLM"},
-	{"BertForSequenceClassification", "text-classification", "AutoModelForSequenceClassification"},
-	{"BertForTokenClassification", "token-classification", "AutoModelForTokenClassification"},
-	{"BertForQuestionAnswering", "question-answering", "AutoModelForQuestionAnswering"},
-	{"BertForMultipleChoice", "multiple-choice", "AutoModelForMultipleChoice"},
-	{"BertModel", "feature-extraction", "AutoModel"},
+	{"ForPreTraining", "fill-mask", "AutoModelForMaskedLM", "fill  --model FOLDER \"Paris is the [MASK] of France.\""},
+	{"ForMaskedLM", "fill-mask", "AutoModelForMaskedLM", "fill  --model FOLDER \"Paris is the [MASK] of France.\""},
+	{"ForSequenceClassification", "text-classification", "AutoModelForSequenceClassification",
+	 "predict --model FOLDER texts.txt"},
+	{"ForTokenClassification", "token-classification", "AutoModelForTokenClassification", "predict --model FOLDER texts.txt"},
+	{"ForQuestionAnswering", "question-answering", "AutoModelForQuestionAnswering", "predict --model FOLDER texts.txt"},
+	{"ForMultipleChoice", "multiple-choice", "AutoModelForMultipleChoice", "predict --model FOLDER texts.txt"},
+	{"Model", "feature-extraction", "AutoModel", "embed --model FOLDER texts.txt"},
 };
+static const struct card_use of_sentences = {"Model", "sentence-similarity", NULL, "embed --model FOLDER texts.txt"};
 
 static const char *architecture_of(const struct model_card *card)
 {
 	return card->task && card->task->architecture ? card->task->architecture : "BertForPreTraining";
 }
 
-/* Index in `uses`, or -1. */
-static int use_of(const struct model_card *card)
+/* NULL: a class that transformers has no name for. */
+static const struct card_use *use_of(const struct model_card *card)
 {
-	for (int i = 0; i < (int)(sizeof uses / sizeof uses[0]); i++)
-		if (strcmp(uses[i].architecture, architecture_of(card)) == 0)
-			return i;
-	return -1;
+	const char *name = architecture_of(card);
+	if (card->embeds_sentences)
+		return &of_sentences;
+	for (int i = 0; i < (int)(sizeof uses / sizeof uses[0]); i++) {
+		size_t size = strlen(name), ending = strlen(uses[i].ending);
+		if (size > ending && strcmp(name + size - ending, uses[i].ending) == 0)
+			return &uses[i];
+	}
+	return NULL;
 }
 
 /* Appends a YAML string; JSON strings are valid YAML. */
@@ -95,18 +104,38 @@ static bool has_metrics(const struct model_card *card)
 	return false;
 }
 
+/* The Hub's name of the model that training began with, if its folder lies in the Hub's cache: models--OWNER--NAME/snapshots. */
+static void put_base_model(struct buffer *out, const struct json *settings)
+{
+	const struct json *model = settings ? json_member(settings, "model") : NULL;
+	const char *cached = model && model->kind == JSON_STRING ? strstr(model->text, "/models--") : NULL;
+	const char *name = cached ? cached + strlen("/models--") : "", *owner_end = strstr(name, "--"),
+		   *end = strstr(name, "/snapshots/");
+	char id[256];
+	if (!owner_end || !end || owner_end > end)
+		return;
+	snprintf(id, sizeof id, "%.*s/%.*s", (int)(owner_end - name), name, (int)(end - owner_end - 2), owner_end + 2);
+	buffer_text(out, "base_model: ");
+	put_yaml(out, id);
+	buffer_char(out, '\n');
+}
+
 static void put_front_matter(struct buffer *out, const struct model_card *card)
 {
-	int use = use_of(card);
-	buffer_text(out, "---\n"
-			 "# license: to be chosen by the owner of the model, with regard to the text it was trained on\n"
-			 "# language: not known to the program that trained it\n"
-			 "library_name: transformers\n"
-			 "tags:\n- bert\n- bertc\n");
-	if (use >= 0)
-		buffer_format(out, "pipeline_tag: %s\n", uses[use].tag);
-	if (use >= 0 && has_metrics(card))
-		put_results(out, card, uses[use].tag);
+	const struct card_use *use = use_of(card);
+	buffer_format(out,
+		      "---\n"
+		      "# license: to be chosen by the owner of the model, with regard to the text it was trained on\n"
+		      "# language: not known to the program that trained it\n"
+		      "library_name: %s\n",
+		      card->embeds_sentences ? "sentence-transformers" : "transformers");
+	put_base_model(out, card->settings);
+	buffer_format(out, "tags:\n- %s\n%s- bertc\n", model_form_of(&card->model->config)->model_type,
+		      card->embeds_sentences ? "- sentence-transformers\n" : "");
+	if (use)
+		buffer_format(out, "pipeline_tag: %s\n", use->tag);
+	if (use && has_metrics(card))
+		put_results(out, card, use->tag);
 	buffer_text(out, "---\n\n");
 }
 
@@ -116,15 +145,16 @@ static void put_model(struct buffer *out, const struct model_card *card)
 	char layers[FORMAT_BYTES];
 	buffer_text(out, "# ");
 	put_cell(out, card->name);
-	buffer_format(out,
-		      "\n\nA BERT of %.1f million weights: %s, width %d, %d attention %s, a %s vocabulary of %d "
-		      "entries, texts "
-		      "of up to %d tokens. The class of transformers is `%s`. Trained with bertc ",
-		      (double)card->model->element_count / 1e6,
-		      format_counted(layers, config->num_hidden_layers, "layer", "layers"), config->hidden_size,
-		      config->num_attention_heads, config->num_attention_heads == 1 ? "head" : "heads",
-		      card->cased ? "cased" : "lower-cased", config->vocab_size, config->max_position_embeddings,
-		      architecture_of(card));
+	buffer_format(
+		out,
+		"\n\nA model of the form `%s` with %.1f million weights: %s, width %d, %d attention %s, a %s vocabulary of %d "
+		"entries, texts "
+		"of up to %d tokens. The class of transformers is `%s`. Trained with bertc ",
+		model_form_of(config)->model_type, (double)card->model->element_count / 1e6,
+		format_counted(layers, config->num_hidden_layers, "layer", "layers"), config->hidden_size,
+		config->num_attention_heads, config->num_attention_heads == 1 ? "head" : "heads",
+		card->cased ? "cased" : "lower-cased", config->vocab_size, config->max_position_embeddings,
+		architecture_of(card));
 	buffer_format(out, VERSION " for %" PRId64 " %s.\n", card->step, card->step == 1 ? "step" : "steps");
 }
 
@@ -142,19 +172,19 @@ static void put_labels(struct buffer *out, const struct task_config *task)
 
 static void put_usage(struct buffer *out, const struct model_card *card)
 {
-	int use = use_of(card);
-	const char *command = use < 0 ? NULL
-			      : strcmp(uses[use].tag, "fill-mask") == 0
-				      ? "fill  --model FOLDER \"Paris is the [MASK] of France.\""
-			      : strcmp(uses[use].tag, "feature-extraction") == 0 ? "embed --model FOLDER texts.txt"
-										 : "predict --model FOLDER texts.txt";
-	if (use < 0)
+	const struct card_use *use = use_of(card);
+	if (!use)
 		return;
-	buffer_format(out,
-		      "\n## Use\n\n```python\nfrom transformers import %s, AutoTokenizer\n\n"
-		      "model = %s.from_pretrained(\"FOLDER\")\ntokenizer = AutoTokenizer.from_pretrained(\"FOLDER\")\n```\n\n"
-		      "or, without Python,\n\n    bertc %s\n",
-		      uses[use].automatic, uses[use].automatic, command);
+	buffer_text(out, "\n## Use\n\n```python\n");
+	if (card->embeds_sentences)
+		buffer_text(out, "from sentence_transformers import SentenceTransformer\n\n"
+				 "vectors = SentenceTransformer(\"FOLDER\").encode([\"A text.\", \"Another one.\"])\n");
+	else
+		buffer_format(out,
+			      "from transformers import %s, AutoTokenizer\n\n"
+			      "model = %s.from_pretrained(\"FOLDER\")\ntokenizer = AutoTokenizer.from_pretrained(\"FOLDER\")\n",
+			      use->automatic, use->automatic);
+	buffer_format(out, "```\n\nor, without Python,\n\n    bertc %s\n", use->command);
 }
 
 static void put_metrics(struct buffer *out, const struct model_card *card)
@@ -175,8 +205,10 @@ static void put_metrics(struct buffer *out, const struct model_card *card)
 
 static void put_value(struct buffer *out, const struct json *value)
 {
+	/* Where files lay on the machine is nobody's business: their names are enough. */
+	const char *slash = value->kind == JSON_STRING && value->text[0] == '/' ? strrchr(value->text, '/') : NULL;
 	if (value->kind == JSON_STRING || value->kind == JSON_NUMBER)
-		put_cell(out, value->text);
+		put_cell(out, slash && slash[1] ? slash + 1 : value->text);
 	for (const struct json *child = value->kind == JSON_ARRAY ? value->first_child : NULL; child; child = child->next) {
 		put_value(out, child);
 		buffer_text(out, child->next ? ", " : "");

@@ -24,6 +24,7 @@ struct model_card {
 	const struct model *model;
 	const struct task_config *task; /* NULL: from pre-training */
 	bool cased;
+	bool embeds_sentences; /* its folder is sentence-transformers', too */
 	int64_t step;
 	const struct json *settings; /* an object that says how the model was trained; strings, numbers, and lists of strings are
 					shown. NULL: unknown */

@@ -124,6 +124,18 @@ static void pairs_are_learned(void **state)
 	assert_said("bertc embed");
 }
 
+/* Its texts stay as long, and its card is for sentence-transformers. */
+static void a_model_is_trained_further(void **state)
+{
+	assert_program(
+		0, "max_seq_length                32 ",
+		"finetune --task embedding --model %s/pairs/final --train %s/pairs.tsv --out %s/further --num_train_steps 1 "
+		"--threads 1 --precision fp32",
+		test_folder, test_folder, test_folder);
+	assert_holds("further/final/sentence_bert_config.json", "\"max_seq_length\": 32");
+	assert_holds("further/final/README.md", "library_name: sentence-transformers");
+}
+
 /* Training with prompts equals training on files whose texts contain them, and the folder records the prompts. */
 static void prompts_stand_before_texts(void **state)
 {
@@ -420,6 +432,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pairs_are_learned),
+		cmocka_unit_test(a_model_is_trained_further),
 		cmocka_unit_test(a_step_is_the_same_however_it_is_cut),
 		cmocka_unit_test(an_interruption_changes_nothing),
 		cmocka_unit_test(every_form_is_told_by_its_columns),

@@ -19,8 +19,9 @@ static struct model *small_model(const struct model_heads *heads)
 static void a_classifier(void **state)
 {
 	static const char *const labels[] = {"no", "yes | *really*"};
-	static const char settings[] = "{\"task\": \"mrpc\", \"train\": [\"a.tsv\", \"b.tsv\"], \"phases\": [{\"x\": \"1\"}], "
-				       "\"learning_rate\": \"2e-5\"}";
+	static const char settings[] =
+		"{\"task\": \"mrpc\", \"train\": [\"a.tsv\", \"/home/x/b.tsv\"], \"phases\": [{\"x\": \"1\"}], "
+		"\"learning_rate\": \"2e-5\"}";
 	static const char expected[] =
 		"---\n"
 		"# license: to be chosen by the owner of the model, with regard to the text it was trained on\n"
@@ -38,7 +39,8 @@ static void a_classifier(void **state)
 		"    - type: \"accuracy\"\n      value: 1.0\n"
 		"---\n\n"
 		"# my \"run\"\n\n"
-		"A BERT of 0.5 million weights: 2 layers, width 128, 2 attention heads, a lower-cased vocabulary of 100 entries, "
+		"A model of the form `bert` with 0.5 million weights: 2 layers, width 128, 2 attention heads, a lower-cased "
+		"vocabulary of 100 entries, "
 		"texts of "
 		"up to 512 tokens. The class of transformers is `BertForSequenceClassification`. Trained with bertc " VERSION
 		" for 40 steps.\n\n"
@@ -76,6 +78,45 @@ static void a_classifier(void **state)
 	model_free(model);
 }
 
+static void take_card(struct buffer *text, const char *architecture, bool embeds_sentences, const char *settings)
+{
+	struct model *model = small_model(&model_heads_none);
+	struct task_config task;
+	struct json_document document;
+	buffer_clear(text);
+	assert_ok(task_config_make(&task, architecture, NULL, NULL, 0));
+	assert_ok(json_parse(&document, "settings", settings, strlen(settings)));
+	model_card_put(text, &(struct model_card){.name = "x",
+						  .model = model,
+						  .task = &task,
+						  .embeds_sentences = embeds_sentences,
+						  .settings = document.root});
+	json_release(&document);
+	task_config_release(&task);
+	model_free(model);
+}
+
+/* What the Hub's pages are made from. */
+static void other_encoders_and_vectors(void **state)
+{
+	struct buffer text = {0};
+	take_card(&text, "RobertaForTokenClassification", false,
+		  "{\"model\": \"/home/x/hub/models--FacebookAI--roberta-base/snapshots/e2da8e2f\"}");
+	const char *card = buffer_string(&text);
+	assert_non_null(strstr(card, "pipeline_tag: token-classification\n"));
+	assert_non_null(strstr(card, "AutoModelForTokenClassification"));
+	assert_non_null(strstr(card, "\nbase_model: \"FacebookAI/roberta-base\"\n"));
+	assert_null(strstr(card, "/home/x"));
+	take_card(&text, "BertModel", true, "{\"model\": \"models/base\"}");
+	card = buffer_string(&text);
+	assert_non_null(strstr(card, "library_name: sentence-transformers\n"));
+	assert_non_null(strstr(card, "pipeline_tag: sentence-similarity\n"));
+	assert_non_null(strstr(card, "SentenceTransformer(\"FOLDER\")"));
+	assert_null(strstr(card, "AutoModel"));
+	assert_null(strstr(card, "base_model"));
+	buffer_release(&text);
+}
+
 /* Without metrics and settings; with a name that would end the front matter or start a page of its own. */
 static void little_is_known(void **state)
 {
@@ -97,6 +138,7 @@ static void little_is_known(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(a_classifier), cmocka_unit_test(little_is_known)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(a_classifier), cmocka_unit_test(other_encoders_and_vectors),
+					   cmocka_unit_test(little_is_known)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
