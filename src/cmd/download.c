@@ -484,12 +484,10 @@ static enum status check_hub_options(const struct options *options, const struct
 		const char *option, *instead;
 	} rows[] = {{"out", "HF_HUB_CACHE names the folder"}, {"mirror", "HF_ENDPOINT names a mirror of the Hub"}};
 	for (size_t i = 0; others->count == 0 && i < sizeof rows / sizeof *rows; i++) {
-		if (!options_given(options, rows[i].option))
-			continue;
-		enum status status =
-			error_set(ERR_USAGE, "--%s: models from the Hub are kept in huggingface_hub's cache", rows[i].option);
-		error_hint("%s", rows[i].instead);
-		return status;
+		if (options_given(options, rows[i].option))
+			return error_hinted(error_set(ERR_USAGE, "--%s: models from the Hub are kept in huggingface_hub's cache",
+						      rows[i].option),
+					    "%s", rows[i].instead);
 	}
 	return OK;
 }

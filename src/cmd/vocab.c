@@ -99,11 +99,10 @@ static enum status check_folder(const char *path, bool overwrite)
 {
 	char file[PATH_BYTES];
 	TRY(path_join(file, path, "tokenizer.json"));
-	if (!overwrite && file_exists(file)) {
-		enum status status = error_set(ERR_USAGE, "--out '%s' has a tokenizer.json", path);
-		error_hint("models and token shards made with it would no longer fit; choose another name, or give --overwrite");
-		return status;
-	}
+	if (!overwrite && file_exists(file))
+		return error_hinted(
+			error_set(ERR_USAGE, "--out '%s' has a tokenizer.json", path),
+			"models and token shards made with it would no longer fit; choose another name, or give --overwrite");
 	return folder_make(path);
 }
 

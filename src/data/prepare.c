@@ -13,7 +13,7 @@
 #include "base/stop.h"
 #include "data/unknown.h"
 #include "data/document_sink.h"
-#include "text/letters.h"
+#include "text/sentences.h"
 
 #define BATCH_BYTES_PER_THREAD (2 << 20)
 #define PIECE_BYTES (64 << 10)
@@ -99,14 +99,6 @@ static void note_form(struct pipeline *pipeline)
 		snprintf(pipeline->form_reasons[form], sizeof pipeline->form_reasons[form], "%s", reason);
 }
 
-/* Whether a space stood before this sentence of a text: not before an ideograph. */
-static bool follows_space(const char *text, size_t size)
-{
-	struct text_letters first = {0};
-	text_letters_count(text, size < 4 ? size : 4, &first);
-	return first.ideographs == 0;
-}
-
 /* `space`: what tokens include of the text before a sentence that follows another, or "". */
 static enum status add_document(struct text_batch *batch, const struct document *document, const char *space)
 {
@@ -117,7 +109,8 @@ static enum status add_document(struct text_batch *batch, const struct document 
 	for (int64_t i = 0; i < document->sentence_count; i++) {
 		size_t begin = document->sentences[i].begin, end = document->sentences[i].end;
 		struct sentence *sentence = &batch->sentences[batch->sentence_count++];
-		sentence->space = i > 0 && space[0] && follows_space(document->text + begin, end - begin) ? strlen(space) : 0;
+		sentence->space =
+			i > 0 && space[0] && sentence_follows_space(document->text + begin, end - begin) ? strlen(space) : 0;
 		buffer_append(&batch->text, space, sentence->space);
 		sentence->begin = batch->text.size;
 		buffer_append(&batch->text, document->text + begin, end - begin);

@@ -17,7 +17,7 @@ struct model_config {
 	int32_t form; /* row of model/forms.c; 0: BERT */
 	int32_t vocab_size, hidden_size, num_hidden_layers, num_attention_heads, intermediate_size;
 	int32_t max_position_embeddings, type_vocab_size;
-	enum activation hidden_act; /* a gelu (backend/ops.h): "gelu" = erf, "gelu_new" = tanh */
+	enum activation hidden_act; /* "gelu" = erf, "gelu_new" = tanh, "relu", "silu" */
 	double hidden_dropout_prob, attention_probs_dropout_prob;
 	/* If `set`, config.json says these instead: pre-training may do with less dropout than the model is to be fine-tuned
 	 * with. */

@@ -157,6 +157,16 @@ static bool is_east_asian(uint32_t c)
 	       (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x20000 && c <= 0x3FFFF);
 }
 
+bool sentence_follows_space(const char *text, size_t size)
+{
+	uint32_t c;
+	if (size == 0)
+		return true;
+	utf8_decode(text, size, &c);
+	bool is_hangul = c >= 0xAC00 && c <= 0xD7A3, is_mark = (c >= 0x3000 && c < 0x3040) || (c >= 0xFF00 && c <= 0xFFEF);
+	return is_hangul || !(is_east_asian(c) || is_mark);
+}
+
 static bool is_ascii_word(uint32_t c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');

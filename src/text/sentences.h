@@ -2,6 +2,7 @@
 #ifndef TEXT_SENTENCES_H
 #define TEXT_SENTENCES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include "base/error.h"
 
@@ -10,5 +11,9 @@
  * other scripts. */
 MUST_USE enum status sentences_split(const char *text, size_t size, enum status (*emit)(void *context, size_t begin, size_t end),
 				     void *context);
+
+/* Whether a space stands before a sentence that begins so, where it follows another in running text: not in Chinese or Japanese.
+ */
+bool sentence_follows_space(const char *text, size_t size);
 
 #endif

@@ -395,13 +395,14 @@ static void test_counts(void **state)
 }
 
 /* Byte-level tokens include the space before a word: a sentence that follows another has one, as in the text it came from, but
- * not an ideograph. */
+ * not in Chinese or Japanese. */
 static void test_spaces_between_sentences(void **state)
 {
 	static const char json[] =
 		"{\"added_tokens\": [{\"id\": 0, \"content\": \"<s>\", \"special\": true}], \"pre_tokenizer\": {\"type\": "
 		"\"ByteLevel\", \"add_prefix_space\": false}, \"model\": {\"type\": \"BPE\", \"vocab\": {\"<s>\": 0, \"a\": 1, "
-		"\"\u0120\": 2, \"\u0120a\": 3, \"\u00e4\": 4, \"\u00b8\": 5, \"\u0138\": 6, \"\u0122\": 7}, "
+		"\"\u0120\": 2, \"\u0120a\": 3, \"\u00e4\": 4, \"\u00b8\": 5, \"\u0138\": 6, \"\u0122\": 7, \"\u00e3\": 8, "
+		"\"\u0124\": 9, \"\u00a2\": 10}, "
 		"\"merges\": [\"\u0120 a\"]}}";
 	struct vocab other;
 	struct tokenizer *wordpiece = tokenizer;
@@ -413,12 +414,12 @@ static void test_spaces_between_sentences(void **state)
 	struct tokenizer_settings settings = tokenizer_defaults(false);
 	assert_ok(tokenizer_open(&tokenizer, &other, &settings));
 	remove_outputs();
-	assert_ok(prepare_text("a\na\n\na\n\u4e00\n", 0, &report));
+	assert_ok(prepare_text("a\na\n\na\n\u4e00\n\u30a2\n", 0, &report));
 	tokenizer_close(tokenizer);
 	tokenizer = wordpiece;
 	assert_ok(shard_open(&shard, test_path("out")));
-	static const int32_t expected[] = {1, 3, 1, 4};
-	for (int64_t i = 0; i < 4; i++) {
+	static const int32_t expected[] = {1, 3, 1, 4, 8};
+	for (int64_t i = 0; i < 5; i++) {
 		assert_ok(shard_tokens(&shard, i, 0, 1, other.count, ids));
 		assert_int_equal(ids[0], expected[i]);
 	}
