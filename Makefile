@@ -595,9 +595,9 @@ wheel-file: $(PORTABLE)/bertc $(PORTABLE)/libbertc.so
 	@$(PYTHON) python/build_wheel.py --prefix $(WHEEL)/prefix --version $(VERSION) --glibc $(GLIBC) \
 		--licences $(PORTABLE)/licences --out $(WHEEL)/dist
 
-test-python: $(SHARED_LIBRARY)
+test-python: $(SHARED_LIBRARY) $(PROGRAM)
 	@if $(PYTHON) -c 'import numpy' 2>/dev/null; then \
-		PYTHONPATH=python BERTC_LIBRARY=$(abspath $(SHARED_LIBRARY)) \
+		PYTHONPATH=python BERTC_LIBRARY=$(abspath $(SHARED_LIBRARY)) BERTC_PROGRAM=$(abspath $(PROGRAM)) \
 			$(PYTHON) -m unittest discover -s python/tests; \
 	else echo "SKIPPED python/tests: $(PYTHON) has no NumPy"; fi
 

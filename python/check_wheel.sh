@@ -41,4 +41,4 @@ END
 begin=$(now)
 "$room/venv/bin/bertc" version
 echo "the command: $(since "$begin")"
-cd "$tests" && env -u LD_LIBRARY_PATH -u PYTHONPATH -u BERTC_LIBRARY "$room/venv/bin/python" -m unittest -q test_bertc
+cd "$tests" && env -u LD_LIBRARY_PATH -u PYTHONPATH -u BERTC_LIBRARY -u BERTC_PROGRAM "$room/venv/bin/python" -m unittest -q test_bertc test_train

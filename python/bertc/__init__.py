@@ -1,4 +1,4 @@
-"""BERT models: tokenize texts, compute embeddings and predictions.
+"""BERT models: tokenize texts, compute embeddings and predictions, train.
 
     import bertc
 
@@ -8,6 +8,8 @@
     model = bertc.Model("runs/mine")
     vectors = model.embed(["A text.", "Another."])
 
+    results = bertc.finetune(task="classification", model="runs/mine", train=rows, dev="dev.tsv", out="runs/task")
+
 Warnings go to the logger "bertc" of Python's logging module.
 """
 
@@ -16,19 +18,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._library import Error
+    from ._dataset import Dataset
+    from ._error import Error
     from ._model import Model
     from ._tokenizer import Encoding, Tokenizer
+    from ._train import finetune, pretrain
     from ._version import __version__
 
-__all__ = ["Encoding", "Error", "Model", "Tokenizer", "__version__"]
+__all__ = ["Dataset", "Encoding", "Error", "Model", "Tokenizer", "__version__", "finetune", "pretrain"]
 
 _homes = {
+    "Dataset": "_dataset",
     "Encoding": "_tokenizer",
-    "Error": "_library",
+    "Error": "_error",
     "Model": "_model",
     "Tokenizer": "_tokenizer",
     "__version__": "_version",
+    "finetune": "_train",
+    "pretrain": "_train",
 }
 
 

@@ -16,28 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._error import error_of
+
 _ABI = 0
-
-
-class Error(Exception):
-    """What the library refused, or could not do.
-
-    `status` is "usage", "data", "state", "resource", or "numeric"; `hint` says what to do about it, where there is advice."""
-
-    def __init__(self, status: str, message: str, hint: str = "") -> None:
-        super().__init__(message, hint)
-        self.status = status
-        self.message = message
-        self.hint = hint
-
-    def __str__(self) -> str:
-        return f"{self.message} ({self.hint})" if self.hint else self.message
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Error, (self.status, self.message, self.hint)
-
-
-_statuses = {1: "internal", 2: "usage", 3: "data", 4: "state", 5: "resource", 7: "numeric"}
 
 
 class ErrorStruct(Structure):
@@ -189,11 +170,7 @@ def call(name: str, *arguments: Any) -> None:
     error = ErrorStruct()
     status = getattr(library, name)(*arguments, ctypes.byref(error))
     if status != 0:
-        raise Error(
-            _statuses.get(status, str(status)),
-            error.message.decode(errors="replace"),
-            error.hint.decode(errors="replace"),
-        )
+        raise error_of(status, error.message.decode(errors="replace"), error.hint.decode(errors="replace"))
 
 
 def interruptible(

@@ -204,7 +204,7 @@ class Models(unittest.TestCase):
     def test_tags(self) -> None:
         model = bertc.Model(tags_path, precision="fp32")
         answers = model.predict(TEXTS)
-        self.assertEqual([len(answer["tags"]) for answer in answers][:2], [3, 0])
+        self.assertEqual([len(answer["tags"]) for answer in answers][:2], [4, 0])
         with self.assertRaisesRegex(bertc.Error, "no scores of a whole text"):
             model.scores(TEXTS)
 
