@@ -27,10 +27,11 @@ FORMS = {
     "modernbert": ("ModernBert", MODERNBERT),
     "distilbert": ("DistilBert", DISTILBERT),
 }
-HEADS = {"words": "ForMaskedLM", "class": "ForSequenceClassification", "choice": "ForMultipleChoice", "tags": "ForTokenClassification",
-         "answers": "ForQuestionAnswering"}
-CASES = ["roberta words", "roberta class", "roberta choice", "xlm-roberta class", "camembert words", "electra words", "electra class",
-         "electra choice", "modernbert words", "modernbert class", "modernbert choice", "modernbert tags", "modernbert answers",
+HEADS = {"words": "ForMaskedLM", "untied": "ForMaskedLM", "class": "ForSequenceClassification", "choice": "ForMultipleChoice",
+         "tags": "ForTokenClassification", "answers": "ForQuestionAnswering"}
+CASES = ["roberta words", "roberta untied", "roberta class", "roberta choice", "xlm-roberta class", "camembert words",
+         "electra words", "electra class", "electra choice", "modernbert words", "modernbert untied", "modernbert class",
+         "modernbert choice", "modernbert tags", "modernbert answers",
          "distilbert words", "distilbert class", "distilbert choice", "distilbert tags", "distilbert answers"]
 # Two sequences of the same length, so that nothing is padded; the second segment begins at token 3.
 IDS = torch.tensor([[4, 7, 19, 5, 11, 6], [4, 13, 5, 8, 8, 6]])
@@ -50,14 +51,15 @@ def inputs(head, types):
     if head == "answers":
         return dict(kwargs, start_positions=torch.tensor([2, 1]), end_positions=torch.tensor([4, 3]))
     tags = torch.where(labels >= 0, labels % 3, labels)  # of the same tokens
-    kwargs["labels"] = {"words": labels, "class": torch.tensor([2, 0]), "choice": torch.tensor([1]), "tags": tags}[head]
+    kwargs["labels"] = {"words": labels, "untied": labels, "class": torch.tensor([2, 0]), "choice": torch.tensor([1]), "tags": tags}[head]
     return kwargs
 
 
 def make(folder, form, head):
     classes, sizes = FORMS[form]
     torch.manual_seed(3)
-    config = getattr(transformers, classes + "Config")(**sizes, **({"num_labels": 3} if head in ("class", "tags") else {}))
+    config = getattr(transformers, classes + "Config")(**sizes, **({"num_labels": 3} if head in ("class", "tags") else {}),
+                                                              tie_word_embeddings=head != "untied")
     model = getattr(transformers, classes + HEADS[head])(config).double().eval()
     for name, value in model.named_parameters():
         norm = "norm" in name.lower() and name.endswith("weight")

@@ -57,6 +57,7 @@ enum weight_use {
 	WEIGHT_HEAD,   /* the same, but in a task head: never in FP8 */
 	WEIGHT_TABLE,  /* (rows, H): looked up */
 	WEIGHT_TIED,   /* (V, H): looked up, and also used as the output layer's weight */
+	WEIGHT_OUTPUT, /* (V, H): an output layer's weight of its own */
 };
 
 /* A weight as the model sees it: the fp32 master (float64 on ref), its gradient (at the same offset in another slab; data is

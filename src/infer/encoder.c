@@ -254,7 +254,7 @@ static void queue_words(const struct pass *pass)
 	model_forward(model, session->activations, replica, &encoder->batch, false);
 	struct tensor rows = model_prediction_rows(model, session->activations, replica, &encoder->batch);
 	if (pass->wish->answer == ENCODER_WORDS)
-		vocab_topk(replica, &(struct vocab_topk){.table = &model->word,
+		vocab_topk(replica, &(struct vocab_topk){.table = model_output_table(model),
 							 .bias = &model->prediction_bias,
 							 .k = pass->wish->k,
 							 .ids = encoder->device_words,
@@ -263,7 +263,7 @@ static void queue_words(const struct pass *pass)
 	else
 		vocab_xent(replica,
 			   &(struct vocab_xent){.head = pass->words_head,
-						.table = &model->word,
+						.table = model_output_table(model),
 						.bias = &model->prediction_bias,
 						.labels = labels->classes,
 						.weights = labels->weights,

@@ -70,7 +70,7 @@ static void queue_predictions(void *context)
 	struct predictor *predictor = context;
 	model_forward(predictor->model, predictor->activations, predictor->replica, &predictor->batch, false);
 	vocab_topk(predictor->replica, &(struct vocab_topk){
-					       .table = &predictor->model->word,
+					       .table = model_output_table(predictor->model),
 					       .bias = &predictor->model->prediction_bias,
 					       .k = predictor->k,
 					       .ids = predictor->device_ids,

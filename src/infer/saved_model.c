@@ -100,15 +100,15 @@ static enum status read_weights(struct saved_model *saved, bool *out_whole)
 	TRY(model_create(&saved->model, &saved->names, &saved->config, &saved->heads));
 	TRY(memory_new(&saved->slab, saved->model->slab_count, sizeof *saved->slab, "weights"));
 	struct model_folder_report report = {0};
-	enum missing_weights missing = model_heads_tied(&saved->heads) ? MISSING_NEXT_SENTENCE
-				       : saved->heads.count == 0       ? MISSING_HEADS
-								       : MISSING_NOTHING;
+	enum missing_weights missing = model_heads_predict(&saved->heads) ? MISSING_NEXT_SENTENCE
+				       : saved->heads.count == 0          ? MISSING_HEADS
+									  : MISSING_NOTHING;
 	enum status status = model_folder_load(saved->source.weights, saved->model, missing, saved->slab, &report);
 	bool no_pooler = is_missing(&report, "bert.pooler.dense.weight");
 	bool no_next_sentence = no_pooler || is_missing(&report, "cls.seq_relationship.weight");
 	model_folder_report_release(&report);
 	*out_whole = !no_next_sentence;
-	if (no_next_sentence && model_heads_tied(&saved->heads))
+	if (no_next_sentence && model_heads_predict(&saved->heads))
 		saved->heads = model_heads_words;
 	if (no_next_sentence)
 		saved->heads.pooler = !no_pooler;
@@ -126,7 +126,7 @@ static enum status read_what_is_there(struct saved_model *saved)
 /* A model that predicts words keeps its architecture, unless that promises a head that the weights lack. It has no classes. */
 static enum status settle_task(struct saved_model *saved)
 {
-	if (!model_heads_tied(&saved->heads))
+	if (!model_heads_predict(&saved->heads))
 		return OK;
 	bool words_alone = saved->heads.count == 1 || is_named(saved, model_heads_words.architecture);
 	task_config_release(&saved->task);

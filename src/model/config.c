@@ -183,6 +183,9 @@ enum status model_config_from_json(struct model_config *out, const struct json *
 	TRY(get_int32(object, name, unless_null(object, "pad_token_id"), 0, (1 << 24) - 1, &config.pad_token_id));
 	TRY(get_int32(object, name, unless_null(object, keys->begin_id), 0, (1 << 24) - 1, &config.bos_token_id));
 	TRY(get_int32(object, name, unless_null(object, keys->end_id), 0, (1 << 24) - 1, &config.eos_token_id));
+	bool tied = true;
+	TRY(json_get_bool(object, name, "tie_word_embeddings", &tied));
+	config.untied = !tied;
 	TRY(get_activation(object, name, keys->activation, !json_member(object, "model_type"), &config.hidden_act));
 	if (model_form_at(form)->read)
 		TRY(model_form_at(form)->read(&config, object, name));

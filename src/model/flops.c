@@ -89,7 +89,7 @@ double model_training_flops(const struct model *model, const struct batch *batch
 int64_t model_linear_work(const struct model_config *config, const struct model_heads *heads)
 {
 	double hidden = config->hidden_size, head = 0;
-	if (model_heads_tied(heads))
+	if (model_heads_predict(heads))
 		head = PREDICTED_SHARE * (hidden + config->vocab_size) / config->num_hidden_layers;
 	return (int64_t)(2 * hidden + (config->intermediate_size + model_wide_size(config)) / 2 + head / 2);
 }

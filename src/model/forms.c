@@ -182,6 +182,7 @@ static const struct form_name modernbert_names[] = {
 	{"cls.predictions.transform.LayerNorm.", "head.norm."},
 	{"cls.predictions.decoder.weight", "decoder.weight"},
 	{"cls.predictions.bias", "decoder.bias"},
+	{"cls.predictions.decoder.bias", "decoder.bias"},
 	{0},
 };
 

@@ -1,4 +1,4 @@
-/* What follows the encoder: the masked-word head (transform, output layer tied to the word embeddings), and heads with a
+/* What follows the encoder: the masked-word head (transform, output layer, usually tied to the word embeddings), and heads with a
  * linear layer over some of the encoder's rows, with or without the pooler. */
 #include "model/activations.h"
 #include "model/forms.h"
@@ -35,7 +35,7 @@ const struct model_heads model_heads_pretraining = {
 		  .name = "cls.seq_relationship"}},
 };
 
-bool model_heads_tied(const struct model_heads *heads)
+bool model_heads_predict(const struct model_heads *heads)
 {
 	for (int h = 0; h < heads->count; h++)
 		if (heads->head[h].loss == LOSS_WORDS)
@@ -412,7 +412,7 @@ static void words_loss(const struct model *model, struct activations *a, struct 
 {
 	int number = words_head(model);
 	vocab_xent(replica, &(struct vocab_xent){.head = number,
-						 .table = &model->word,
+						 .table = model_output_table(model),
 						 .bias = &model->prediction_bias,
 						 .labels = batch->labels[number].classes,
 						 .weights = batch->labels[number].weights,
@@ -453,8 +453,8 @@ static void losses(const struct model *model, struct activations *a, struct repl
 {
 	BUG_IF(training && (!a->training || model->heads.count == 0));
 	struct tensor words = {0};
-	bool tied = model_heads_tied(&model->heads);
-	if (tied)
+	bool predicts = model_heads_predict(&model->heads);
+	if (predicts)
 		words = model_prediction_rows(model, a, replica, batch);
 	for (int h = 0; h < model->heads.count; h++) {
 		if (model->heads.head[h].loss == LOSS_WORDS)
@@ -464,11 +464,11 @@ static void losses(const struct model *model, struct activations *a, struct repl
 		if (soft)
 			head_soft_loss(model, a, replica, batch, h, soft);
 	}
-	if (tied)
+	if (predicts)
 		words_loss(model, a, replica, batch, words, training, overwrite);
 	if (!training)
 		return;
-	if (tied)
+	if (predicts)
 		transform_backward(model, a, replica, overwrite);
 	for (int h = 0; h < model->heads.count; h++)
 		if (model->heads.head[h].loss != LOSS_WORDS)

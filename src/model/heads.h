@@ -15,7 +15,7 @@ enum head_input {
 };
 
 enum head_loss {
-	LOSS_WORDS,    /* over the vocabulary, tied to the word embeddings, after a transform: masked words */
+	LOSS_WORDS,    /* over the vocabulary, after a transform: masked words */
 	LOSS_CLASSES,  /* cross entropy over the outputs of an item */
 	LOSS_SQUARED,  /* squared error */
 	LOSS_BINARY,   /* binary cross entropy of each output */
@@ -65,7 +65,7 @@ extern const struct model_heads model_heads_words;
 /* Masked words and next sentences (enum pretraining_head): BertForPreTraining. */
 extern const struct model_heads model_heads_pretraining;
 
-/* Does any head multiply by the word embeddings? */
-bool model_heads_tied(const struct model_heads *heads);
+/* Does any head predict masked words? */
+bool model_heads_predict(const struct model_heads *heads);
 
 #endif

@@ -39,6 +39,7 @@ struct model_config {
 				   beginning with the first */
 		int32_t period;
 	} attention;
+	bool untied;       /* the output layer of masked words has a matrix of its own, not the word embeddings' */
 	bool mean_pooling; /* heads for texts read the mean of a text's rows instead of its first */
 	struct {
 		bool attention, feed_forward, norm, decoder, classifier;
@@ -132,9 +133,10 @@ struct model {
 	struct layer_weights *layers;                                  /* [num_hidden_layers] */
 	struct weight pooler, pooler_bias;                             /* the encoder's, or a head's own layer in its place */
 	struct weight transform, transform_bias, transform_gamma, transform_beta, prediction_bias; /* of LOSS_WORDS */
-	struct head_weights head_weights[BATCH_HEADS];                                             /* of the other heads */
-	struct head_weights projection; /* of hidden states, if heads.projection > 0: (projection,H) */
-	struct weight **weights;        /* all weights, for weights_refresh */
+	struct weight decoder;                         /* (V,E) its output layer, if config.untied */
+	struct head_weights head_weights[BATCH_HEADS]; /* of the other heads */
+	struct head_weights projection;                /* of hidden states, if heads.projection > 0: (projection,H) */
+	struct weight **weights;                       /* all weights, for weights_refresh */
 	int64_t weight_count;
 	void *copies;         /* device memory of the weights' compute copies */
 	struct tensor mirror; /* (1, slab_count) all compute copies, if the back end mirrors masters; otherwise without data */
@@ -145,6 +147,12 @@ struct model {
 	void (*before_layer)(void *context, int32_t layer);
 	void *before_context;
 };
+
+/* The matrix (V,E) of the output layer of masked words. */
+static inline const struct weight *model_output_table(const struct model *model)
+{
+	return model->config.untied ? &model->decoder : &model->word;
+}
 
 /* Lays out the parameters without allocating device memory: enough for plans and names. `heads` is copied; `config` must have
  * its vocab_size. */

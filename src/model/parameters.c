@@ -102,7 +102,6 @@ static const struct parameter_row dense_rows[] = {
 	{"classifier.dense.bias", IN_MODEL(pooler_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO, ALWAYS},
 };
 
-/* The MLM output layer's matrix is the word embedding table. */
 static const struct parameter_row transform_rows[] = {
 	{"cls.predictions.transform.dense.weight", IN_MODEL(transform), EMBEDDING, HIDDEN, WEIGHT_HEAD, INIT_NORMAL, ALWAYS},
 	{"cls.predictions.transform.dense.bias", IN_MODEL(transform_bias), ONE, EMBEDDING,
@@ -113,7 +112,9 @@ static const struct parameter_row transform_rows[] = {
 	 WEIGHT_VECTOR, INIT_ZERO, UNLESS(norm)},
 };
 
+/* The output layer's matrix is the word embedding table, unless config.json unties them. */
 static const struct parameter_row word_rows[] = {
+	{"cls.predictions.decoder.weight", IN_MODEL(decoder), VOCAB, EMBEDDING, WEIGHT_OUTPUT, INIT_NORMAL, ALWAYS},
 	{"cls.predictions.bias", IN_MODEL(prediction_bias), ONE, VOCAB, WEIGHT_VECTOR, INIT_ZERO, ALWAYS},
 };
 /* clang-format on */
@@ -155,7 +156,8 @@ static bool lacks(const struct model_config *config, const struct parameter_row 
 	const struct model_form *form = model_form_of(config);
 	if (row->absence && *(const bool *)((const char *)config + row->absence))
 		return true;
-	return (row->rows == TYPES && !form->has_types) || (row->rows == POSITIONS && form->positions != POSITIONS_LEARNED);
+	return (row->use == WEIGHT_OUTPUT && !config->untied) || (row->rows == TYPES && !form->has_types) ||
+	       (row->rows == POSITIONS && form->positions != POSITIONS_LEARNED);
 }
 
 /* Appends the tensors of one part; `owner` is the struct that contains its weights. */
@@ -173,7 +175,8 @@ static void add_rows(struct model *model, const struct parameter_row *rows, int 
 		int length = snprintf(parameter.name, sizeof parameter.name, "%s%s", prefix, row->name);
 		BUG_IF(length < 0 || length >= (int)sizeof parameter.name);
 		bool joins = i > 0 && rows[i - 1].weight == row->weight;
-		enum weight_use use = row->use == WEIGHT_TIED && !model_heads_tied(&model->heads) ? WEIGHT_TABLE : row->use;
+		bool tied = model_heads_predict(&model->heads) && !model->config.untied;
+		enum weight_use use = row->use == WEIGHT_TIED && !tied ? WEIGHT_TABLE : row->use;
 		add_parameter(model, &parameter, (struct weight *)((char *)owner + row->weight), use, joins);
 	}
 }

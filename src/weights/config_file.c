@@ -391,7 +391,7 @@ void config_file_put(struct json_writer *writer, const struct model_config *conf
 		json_put_string(writer, "activation_fn", "torch.nn.modules.linear.Identity");
 		json_close(writer);
 	}
-	json_put_bool(writer, "tie_word_embeddings", true);
+	json_put_bool(writer, "tie_word_embeddings", !config->untied);
 	json_put_string(writer, "torch_dtype", "float32");
 	put_integer(writer, keys->types, config->type_vocab_size);
 	json_put_integer(writer, "vocab_size", config->vocab_size);

@@ -38,7 +38,7 @@ static enum safetensors_dtype stored_type(const struct int8_writer *writer, int6
 	const struct weight *weight = model->weights[number];
 	if (int8_weight_fits(weight))
 		return writer->kept && writer->kept[number] ? ST_BF16 : ST_I8;
-	return weight->use == WEIGHT_TABLE || weight->use == WEIGHT_TIED || weight->use == WEIGHT_LINEAR ? ST_BF16 : ST_F32;
+	return weight->use == WEIGHT_VECTOR || weight->use == WEIGHT_HEAD ? ST_F32 : ST_BF16;
 }
 
 static void round_rows(const float *from, int64_t rows, int64_t columns, int8_t *to, float *scales)

@@ -374,14 +374,14 @@ void model_folder_tensor_name(const struct model *model, const struct parameter 
 static enum status save_weights(const char *folder, const struct model_folder_content *content, struct folder_files *files)
 {
 	const struct model *model = content->model;
-	char path[PATH_BYTES];
+	char path[PATH_BYTES], decoder_bias[TENSOR_NAME_BYTES];
 	TRY(path_join(path, folder, WEIGHTS_FILE));
-	struct safetensors_entry *entries = NULL;
+	struct safetensors_entry *entries = NULL, *bias = NULL;
 	char(*names)[TENSOR_NAME_BYTES] = NULL;
 	int64_t count = 0, bytes = 0;
 	uint32_t crc = 0;
 	enum status status;
-	TRY_GOTO(memory_new(&entries, model->parameter_count, sizeof *entries, "weights of a file"), done);
+	TRY_GOTO(memory_new(&entries, model->parameter_count + 1, sizeof *entries, "weights of a file"), done);
 	TRY_GOTO(memory_new(&names, model->parameter_count, sizeof *names, "weights of a file"), done);
 	for (int64_t i = 0; i < model->parameter_count; i++) {
 		const struct parameter *parameter = &model->parameters[i];
@@ -398,6 +398,14 @@ static enum status save_weights(const char *folder, const struct model_folder_co
 			.data = content->slab + parameter->offset,
 			.bytes = (uint64_t)parameter->count * sizeof(float),
 		};
+		if (model->config.untied && strcmp(parameter->name, PREDICTION_BIAS) == 0)
+			bias = &entries[count - 1];
+	}
+	/* Some of transformers' classes have the bias twice, and compute with the decoder's if the output layer is untied. */
+	tensor_name_to_form(model, DECODER_BIAS, decoder_bias);
+	if (bias && strcmp(bias->name, decoder_bias) != 0) {
+		entries[count] = *bias;
+		entries[count++].name = decoder_bias;
 	}
 	TRY_GOTO(safetensors_write(path, entries, count, NULL, &crc, &bytes), done);
 	status = folder_files_add(files, WEIGHTS_FILE, bytes, crc);

@@ -31,6 +31,7 @@ struct loader {
 	int32_t (
 		*pieces)[MOST_PIECES]; /* [vocab->count] the pieces of a token without a row, as rows of the file; NULL: random */
 	int32_t *piece_count;          /* [vocab->count] 0: none */
+	bool has_decoder_bias;         /* the file names the output layer's bias as such */
 	const struct file_map *map;    /* of a single file, which is verified while it is read; NULL otherwise */
 	struct file_check check;
 };
@@ -59,7 +60,8 @@ static struct wanted wanted_of(const struct parameter *parameter, bool transpose
 		.rows = vector ? parameter->columns : parameter->rows,
 		.columns = vector ? 1 : parameter->columns,
 		.transposed = transposed && !vector,
-		.is_vocabulary = strcmp(parameter->name, WORD_EMBEDDINGS) == 0 || strcmp(parameter->name, PREDICTION_BIAS) == 0,
+		.is_vocabulary = strcmp(parameter->name, WORD_EMBEDDINGS) == 0 || strcmp(parameter->name, PREDICTION_BIAS) == 0 ||
+				 strcmp(parameter->name, DECODER_WEIGHT) == 0,
 		.is_positions = strcmp(parameter->name, POSITION_EMBEDDINGS) == 0,
 		.is_classes = strcmp(parameter->name, CLASSIFIER_WEIGHT) == 0 || strcmp(parameter->name, CLASSIFIER_BIAS) == 0,
 	};
@@ -274,8 +276,10 @@ static enum status compare_parameter(struct loader *loader, const struct stored_
 	}
 	TRY_GOTO(adapt(loader, tensor, wanted, rows, again), done);
 	if (memcmp(again, values, (size_t)count * sizeof *again) != 0)
-		status = error_set(ERR_STATE, "'%s': tensors '%.200s' and '%.200s' are one weight in a BERT but differ",
-				   loader->path, first->name, tensor->name);
+		status = error_hinted(
+			error_set(ERR_STATE, "'%s': tensors '%.200s' and '%.200s' are one weight in a BERT but differ",
+				  loader->path, first->name, tensor->name),
+			"if the output layer has weights of its own, \"tie_word_embeddings\" in config.json must be false");
 done:
 	free(values);
 	free(again);
@@ -332,9 +336,24 @@ static bool is_of_encoder(const char *name)
 	return (starts_with(name, "bert.") && !starts_with(name, "bert.pooler.")) || starts_with(name, "bert/");
 }
 
+/* What a stored tensor is to the model. The output layer of masked words is the table of word embeddings with a bias that files
+ * have under either of two names; if an untied model's file has both, transformers computes with the decoder's. */
+static struct tensor_name name_in_model(const struct loader *loader, const char *stored)
+{
+	struct tensor_name name = tensor_name_from(stored);
+	bool untied = loader->model->config.untied;
+	if (strcmp(name.name, PREDICTION_BIAS) == 0 && untied && loader->has_decoder_bias)
+		name.meaning = MEANS_BUFFER;
+	else if (strcmp(name.name, DECODER_BIAS) == 0)
+		snprintf(name.name, sizeof name.name, "%s", PREDICTION_BIAS);
+	else if (strcmp(name.name, DECODER_WEIGHT) == 0 && !untied)
+		snprintf(name.name, sizeof name.name, "%s", WORD_EMBEDDINGS);
+	return name;
+}
+
 static enum status load_tensor(struct loader *loader, const struct stored_tensor *tensor)
 {
-	struct tensor_name name = tensor_name_from(tensor->name);
+	struct tensor_name name = name_in_model(loader, tensor->name);
 	struct model_folder_report *report = loader->report;
 	if (name.meaning == MEANS_OPTIMIZER)
 		return name_list_add(&report->optimizer, tensor->name);
@@ -457,6 +476,8 @@ static enum status load_all(struct loader *loader, const struct weights_file *fi
 {
 	TRY(memory_new(&loader->found, loader->model->parameter_count, sizeof *loader->found, "weights of a file"));
 	TRY(map_tokens(loader));
+	for (int64_t i = 0; i < file->count; i++)
+		loader->has_decoder_bias |= strcmp(tensor_name_from(file->tensors[i].name).name, DECODER_BIAS) == 0;
 	for (int64_t i = 0; i < file->count; i++)
 		TRY(load_tensor(loader, &file->tensors[i]));
 	TRY(check_missing(loader, file));

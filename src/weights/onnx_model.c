@@ -630,13 +630,14 @@ static struct onnx_value transformed(struct builder *b, struct onnx_value rows)
 	return normalized(b, "cls.predictions.transform.LayerNorm", "/predictions/transformed", x);
 }
 
-/* Scores for every vocabulary entry in every row; the matrix is tied to the word embeddings. */
+/* Scores for every vocabulary entry in every row; the matrix may be the word embeddings'. */
 static void word_head(struct builder *b, struct onnx_value hidden)
 {
 	static const int64_t turned[] = {1, 0};
 	struct onnx_value x = transformed(b, hidden);
-	struct onnx_value table = {"bert.embeddings.word_embeddings.weight"};
-	table = transpose(b, "/predictions/table", table, turned, 2);
+	struct onnx_value table = {WORD_EMBEDDINGS};
+	table = b->model->config.untied ? parameter(b, "cls.predictions.decoder", "weight", true)
+					: transpose(b, "/predictions/table", table, turned, 2);
 	x = apply(b, "MatMul", "/predictions/MatMul", VALUES(x, table));
 	apply(b, "Add", "logits", VALUES(x, parameter(b, "cls.predictions", "bias", false)));
 }

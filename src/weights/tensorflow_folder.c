@@ -18,6 +18,8 @@ static enum status check_form(const struct model_config *config)
 	const struct model_form *form = model_form_of(config);
 	if (!form->is_googles)
 		return error_set(ERR_USAGE, "Google's code has no model of the form \"%s\"", form->model_type);
+	if (config->untied)
+		return error_set(ERR_USAGE, "Google's code has no output layer that is not tied to the word embeddings");
 	return config->hidden_act != ACTIVATION_SILU ? OK : error_set(ERR_USAGE, "Google's code has no activation \"silu\"");
 }
 

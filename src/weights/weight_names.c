@@ -69,9 +69,6 @@ static const struct {
 	{"LayerNorm.gamma", "LayerNorm.weight"}, /* Hugging Face until 2019, NVIDIA */
 	{"LayerNorm.beta", "LayerNorm.bias"},
 	{".dense_act.", ".dense."}, /* NVIDIA: a linear layer with its activation */
-	/* The output layer's matrix is the word embedding table. */
-	{"cls.predictions.decoder.weight", WORD_EMBEDDINGS},
-	{"cls.predictions.decoder.bias", PREDICTION_BIAS},
 };
 
 /* Ends of names of constants; position_ids, for instance, holds 0, 1, 2, ... */

@@ -10,6 +10,9 @@
 #define WORD_EMBEDDINGS "bert.embeddings.word_embeddings.weight"
 #define POSITION_EMBEDDINGS "bert.embeddings.position_embeddings.weight"
 #define PREDICTION_BIAS "cls.predictions.bias"
+/* The output layer of masked words, which in most models is the two above. */
+#define DECODER_WEIGHT "cls.predictions.decoder.weight"
+#define DECODER_BIAS "cls.predictions.decoder.bias"
 /* A layer of a head's own in the pooler's place. */
 #define CLASSIFIER_DENSE "classifier.dense"
 /* Parameters whose rows are the classes of a task. */

@@ -62,6 +62,7 @@ static const struct {
 	int32_t positions;
 } cases[] = {
 	{"roberta-words", "Roberta", &model_heads_words, 9},
+	{"roberta-untied", "Roberta", &model_heads_words, 9},
 	{"roberta-class", "Roberta", &class_head, 9},
 	{"roberta-choice", "Roberta", &choice_head, 9},
 	{"xlm-roberta-class", "XLMRoberta", &class_head, 9},
@@ -70,6 +71,7 @@ static const struct {
 	{"electra-class", "Electra", &class_head, 12},
 	{"electra-choice", "Electra", &choice_head, 12},
 	{"modernbert-words", "ModernBert", &model_heads_words, 12},
+	{"modernbert-untied", "ModernBert", &model_heads_words, 12},
 	{"modernbert-class", "ModernBert", &class_head, 12},
 	{"modernbert-choice", "ModernBert", &choice_head, 12},
 	{"modernbert-tags", "ModernBert", &tags_head, 12},
@@ -141,7 +143,9 @@ static void compare(const struct run *run, const struct safetensors *file, const
 		const struct parameter *p = &run->model->parameters[i];
 		char name[TENSOR_NAME_BYTES], golden[TENSOR_NAME_BYTES + 8];
 		double wanted[2048], square = 0, error = 0;
-		tensor_name_to_form(run->model, p->name, name);
+		/* transformers has the bias twice, and computes with the decoder's if that is untied */
+		bool is_decoders = run->model->config.untied && strcmp(p->name, PREDICTION_BIAS) == 0;
+		tensor_name_to_form(run->model, is_decoders ? DECODER_BIAS : p->name, name);
 		snprintf(golden, sizeof golden, "golden.%s", name);
 		const struct safetensors_entry *entry = safetensors_find(file, golden);
 		if (!entry || entry->count != p->count || p->count > 2048)
@@ -352,6 +356,51 @@ static void parts_are_joined_and_faults_named(void **state)
 	safetensors_close(&file);
 }
 
+/* A model with an untied output layer is written as one, with the bias under both names; as a tied one it is refused. */
+static void untied_decoders_are_written(void **state)
+{
+	static const char *const names[] = {"lm_head.decoder.weight", "lm_head.decoder.bias", "lm_head.bias"};
+	char source[PATH_BYTES];
+	struct model_config config;
+	struct safetensors file;
+	struct folder_files files = {0};
+	struct vocab vocab;
+	struct run run;
+	folder_of("roberta-untied", source);
+	assert_ok(model_folder_config(source, &config));
+	struct batch batch = batch_for(&model_heads_words);
+	run_open_heads(&run, "ref", DTYPE_F64, 2, &config, &model_heads_words, &batch, false);
+	size_t bytes = (size_t)run.model->slab_count * sizeof(float);
+	float *slab = calloc(1, bytes), *again = calloc(1, bytes);
+	assert_true(slab && again);
+	assert_ok(model_folder_load(source, run.model, MISSING_NOTHING, slab, NULL));
+	assert_ok(vocab_from_entries(&vocab, (const char *const[]){"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}, 5));
+	struct tokenizer_settings tokenizer = tokenizer_defaults(false);
+	struct model_folder_content content = {.model = run.model, .slab = slab, .vocab = &vocab, .tokenizer = &tokenizer};
+	assert_ok(folder_make(test_path("untied")));
+	assert_ok(model_folder_save(test_path("untied"), &content, &files));
+	assert_ok(safetensors_open(&file, test_path("untied/model.safetensors")));
+	for (int i = 0; i < 3; i++)
+		assert_non_null(safetensors_find(&file, names[i]));
+	safetensors_close(&file);
+	assert_ok(model_folder_config(test_path("untied"), &config));
+	assert_true(config.untied);
+	assert_ok(model_folder_load(test_path("untied"), run.model, MISSING_NOTHING, again, NULL));
+	assert_memory_equal(again, slab, bytes);
+	run_close(&run);
+
+	config.untied = false;
+	run_open_heads(&run, "ref", DTYPE_F64, 2, &config, &model_heads_words, &batch, false);
+	assert_int_equal(model_folder_load(source, run.model, MISSING_NOTHING, slab, NULL), ERR_STATE);
+	assert_non_null(strstr(error_last()->hint, "tie_word_embeddings"));
+	run_close(&run);
+	free(files.files);
+	vocab_release(&vocab);
+	free(batch.id_order);
+	free(slab);
+	free(again);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -360,6 +409,7 @@ int main(void)
 		cmocka_unit_test(dropout_has_the_same_masks_in_backward),
 		cmocka_unit_test(configurations_return),
 		cmocka_unit_test(parts_are_joined_and_faults_named),
+		cmocka_unit_test(untied_decoders_are_written),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

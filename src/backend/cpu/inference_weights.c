@@ -18,7 +18,7 @@ const struct inference_kernels *inference_kernels(void)
 
 static bool is_multiplied(const struct weight *weight)
 {
-	return weight->use == WEIGHT_LINEAR || weight->use == WEIGHT_HEAD || weight->use == WEIGHT_TIED;
+	return weight->use != WEIGHT_VECTOR && weight->use != WEIGHT_TABLE;
 }
 
 static bool has_rows(const struct weight *weight)

@@ -54,7 +54,7 @@ static size_t packing_bytes(const struct packing *p)
 static size_t copy_describe(struct weight_copy *copy, struct cpu_state *state, enum dtype dtype, const struct weight *weight)
 {
 	int64_t outputs = weight->master.rows, inputs = weight->master.columns;
-	bool is_vocabulary = weight->use == WEIGHT_TIED;
+	bool is_vocabulary = weight->use == WEIGHT_TIED || weight->use == WEIGHT_OUTPUT;
 	int64_t outputs_block = outputs < VOCABULARY_BLOCK ? outputs : VOCABULARY_BLOCK;
 	/* Our own products stream through the whole weight. */
 	bool whole = !is_vocabulary && cpu_gemm_kernels(dtype)->multiply_panel;
@@ -87,7 +87,7 @@ static size_t copy_describe(struct weight_copy *copy, struct cpu_state *state, e
 
 static bool is_multiplied(const struct weight *weight)
 {
-	return weight->use == WEIGHT_LINEAR || weight->use == WEIGHT_HEAD || weight->use == WEIGHT_TIED;
+	return weight->use != WEIGHT_VECTOR && weight->use != WEIGHT_TABLE;
 }
 
 static size_t master_elements(const struct weight *weight)
