@@ -309,6 +309,60 @@ class Models(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "every other control character"):
             model.embed("".join(map(chr, range(128))))
 
+    def test_close_waits(self) -> None:
+        """close() returns only when the calls of other threads have ended, with what they ask for."""
+        model = bertc.Model(plain_path, precision="fp32", threads=1)
+        expected, results = model.embed(["the man"]), []
+        entered, go = threading.Event(), threading.Event()
+        real = bertc._library.call
+
+        def slow(name: str, *arguments: object) -> None:
+            entered.set()
+            go.wait(60)
+            real(name, *arguments)
+
+        with unittest.mock.patch.object(bertc._library, "call", slow):
+            user = threading.Thread(target=lambda: results.append(model.embed(["the man"])))
+            user.start()
+            entered.wait(60)
+            closer = threading.Thread(target=model.close)
+            closer.start()
+            closer.join(0.3)
+            self.assertTrue(closer.is_alive())
+            go.set()
+            user.join(60)
+            closer.join(60)
+        self.assertFalse(closer.is_alive())
+        np.testing.assert_array_equal(results, [expected])
+
+    def test_interrupted_within_a_call(self) -> None:
+        """Ctrl-C is heard while a function of the library runs, which does not hear it itself."""
+        model = bertc.Model(plain_path, precision="fp32", threads=1)
+        entered, go = threading.Event(), threading.Event()
+        heard: list[str] = []
+        real = bertc._library.call
+
+        def slow(name: str, *arguments: object) -> None:
+            entered.set()
+            try:
+                go.wait(60)
+            except KeyboardInterrupt:  # it was called in the main thread
+                heard.append(name)
+            real(name, *arguments)
+
+        def interrupt() -> None:
+            entered.wait(60)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        with unittest.mock.patch.object(bertc._library, "call", slow):
+            threading.Thread(target=interrupt).start()
+            with self.assertRaises(KeyboardInterrupt):
+                model.embed(["the man"])
+            self.assertFalse(go.is_set())
+            go.set()
+        self.assertEqual(heard, [])
+        model.close()
+
     def test_closed_while_a_thread_computes(self) -> None:
         for _ in range(5):
             model = bertc.Model(plain_path, precision="fp32", threads=1)

@@ -70,11 +70,10 @@ static void stop_handler(int number)
 		acknowledge(number);
 }
 
-void stop_install(void)
+void stop_on_signals(void (*handler)(int), int flags)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
-	/* SA_RESTART: the step that is being finished must not see interrupted system calls. */
-	struct sigaction action = {.sa_handler = stop_handler, .sa_flags = SA_RESTART};
+	struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
 	sigemptyset(&action.sa_mask);
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
 		struct sigaction old;
@@ -83,6 +82,12 @@ void stop_install(void)
 			continue;
 		sigaction(numbers[i], &action, NULL);
 	}
+}
+
+void stop_install(void)
+{
+	/* SA_RESTART: the step that is being finished must not see interrupted system calls. */
+	stop_on_signals(stop_handler, SA_RESTART);
 	/* A run continues even if the reader of its log goes away. */
 	signal(SIGPIPE, SIG_IGN);
 }

@@ -9,6 +9,8 @@
 /* Installs the handlers; called by commands that can save. Also ignores SIGPIPE, so that a closed pipe is an error and does not
  * end the process. */
 void stop_install(void);
+/* Another handler for the same signals, where the process can end at once. Signals that the parent ignores stay ignored. */
+void stop_on_signals(void (*handler)(int), int flags);
 /* From now on, the signal handler acknowledges requests to stop on standard error at once: the first with `first` (for SIGINT,
  * with how to quit at once), the second with what is lost, as set by stop_loss(). `first` must stay valid. */
 void stop_announce(const char *first);

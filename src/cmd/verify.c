@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -381,8 +382,8 @@ struct verification {
 	const struct verify_settings *settings;
 	struct json_writer *writer; /* with --json */
 	int64_t sound, damaged;
-	struct error first;      /* the first failure */
-	struct name_list unread; /* with --json: files in runs that were not read */
+	struct error first;               /* the first failure */
+	struct name_list unread, missing; /* with --json: files in runs that were not read, or that are listed and not there */
 };
 
 static void say(struct verification *v, const char *path, const char *kind, const struct finding *found, enum status status)
@@ -577,6 +578,22 @@ static enum status say_unread(struct verification *v, const char *path)
 	return OK;
 }
 
+/* Names what bertc wrote and somebody has removed since, which is no damage: people move finished models, for instance. */
+static enum status say_missing(struct verification *v, const char *folder, const struct owned_files *own)
+{
+	char path[PATH_BYTES];
+	for (int64_t i = 0; i < own->count; i++) {
+		TRY(path_join(path, folder, own->files[i].name));
+		if (own->files[i].crc32c == OWNED_UNKNOWN || file_exists(path))
+			continue;
+		if (v->settings->json)
+			TRY(name_list_add(&v->missing, path));
+		else
+			printf("missing  %s: bertc wrote it, and it is no longer there\n", TEXT_SHOWN(path));
+	}
+	return OK;
+}
+
 /* Verifies everything in a folder of a run or sweep, including parts of parts. A shard is verified once, when its index is
  * encountered. */
 static enum status verify_parts(struct verification *v, const char *folder)
@@ -597,8 +614,10 @@ static enum status verify_parts(struct verification *v, const char *folder)
 		const char *name = names.names[i], *dot = strrchr(name, '.');
 		TRY_GOTO(path_join(path, folder, name), done);
 		bool other_part = dot && (strcmp(dot, ".bin") == 0 || strcmp(dot, ".json") == 0);
-		char prefix[PATH_BYTES];
-		if (name[0] == '.' || strcmp(name, "best") == 0 || (other_part && path_shard_prefix(path, prefix)))
+		char prefix[PATH_BYTES], target[8];
+		/* A link to a checkpoint, which is verified under its own name. */
+		bool is_best = strcmp(name, "best") == 0 && file_exists(path) && readlink(path, target, sizeof target) > 0;
+		if (name[0] == '.' || is_best || (other_part && path_shard_prefix(path, prefix)))
 			continue;
 		enum path_kind kind = path_kind_find(path);
 		struct finding found = {0};
@@ -616,6 +635,8 @@ static enum status verify_parts(struct verification *v, const char *folder)
 			status = verify_thing(v, path);
 		}
 	}
+	if (status == OK)
+		status = say_missing(v, folder, &own);
 done:
 	owned_files_release(&own);
 	name_list_release(&names);
@@ -647,6 +668,14 @@ static enum status check_verify(struct options *options)
 	return options_blame(options, status);
 }
 
+static void put_names(struct json_writer *writer, const char *key, const struct name_list *names)
+{
+	json_open(writer, key, '[');
+	for (int64_t i = 0; i < names->count; i++)
+		json_put_string(writer, NULL, names->names[i]);
+	json_close(writer);
+}
+
 static enum status run_verify(struct options *options)
 {
 	const struct verify_settings *settings = options->settings;
@@ -663,11 +692,10 @@ static enum status run_verify(struct options *options)
 		status = has_parts(path_kind_find(path), path) ? verify_parts(&v, path) : verify_thing(&v, path);
 	}
 	json_close(&writer);
-	json_open(&writer, "unread", '[');
-	for (int64_t i = 0; i < v.unread.count; i++)
-		json_put_string(&writer, NULL, v.unread.names[i]);
-	json_close(&writer);
+	put_names(&writer, "unread", &v.unread);
+	put_names(&writer, "missing", &v.missing);
 	name_list_release(&v.unread);
+	name_list_release(&v.missing);
 	json_put_integer(&writer, "sound", v.sound);
 	json_put_integer(&writer, "damaged", v.damaged);
 	json_close(&writer);

@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +33,7 @@ static void stop_before_training(int number)
 
 void run_stop_before_training(void)
 {
-	signal(SIGUSR1, stop_before_training);
+	stop_on_signals(stop_before_training, 0);
 }
 
 enum status run_open(struct run *run, const struct run_folder_settings *settings, struct machine *machine,

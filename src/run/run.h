@@ -84,8 +84,8 @@ struct run {
 	struct training training;
 };
 
-/* For use from the start of the program until the first step: SIGUSR1, with which schedulers end a job that should be run again,
- * ends the process with the status that says so. */
+/* For use from the start of the program until the first step: the signals that ask a run to stop end the process at once, with
+ * the status that says that it should be run again. */
 void run_stop_before_training(void);
 
 MUST_USE enum status run_open(struct run *run, const struct run_folder_settings *settings, struct machine *machine,

@@ -216,9 +216,57 @@ static void files_of_a_run(void **state)
 	}
 }
 
+/* Event files end where a process was killed, but they do not begin with anything else, nor go on with it. */
+static void events_of_a_run(void **state)
+{
+	struct name_list names = {0};
+	struct buffer kept = {0};
+	char path[256] = "";
+	assert_ok(folder_list(test_path("run"), &names));
+	for (int64_t i = 0; i < names.count; i++)
+		if (strncmp(names.names[i], "events.", 7) == 0)
+			snprintf(path, sizeof path, "%s/run/%s", test_folder, names.names[i]);
+	name_list_release(&names);
+	assert_ok(file_read(path, 1 << 24, &kept));
+	assert_true(kept.size > 200);
+	assert_ok(file_write(path, kept.data, kept.size - 5)); /* killed while it wrote */
+	assert_program(0, "", "verify %s", path);
+	assert_ok(file_write(path, "\0garbage", 8));
+	assert_program(3, "events", "verify %s", path);
+	memset(kept.data + kept.size - 60, 'x', 60);
+	assert_ok(file_write(path, kept.data, kept.size));
+	assert_program(3, "events", "verify %s/run", test_folder);
+	assert_int_equal(unlink(path), 0);
+	buffer_release(&kept);
+}
+
+/* What bertc wrote and somebody removed is named, and so is what stands in its place. */
+static void missing_files_of_a_run(void **state)
+{
+	assert_int_equal(rename(test_path("run/settings.json"), test_path("kept.json")), 0);
+	assert_program(0, "", "verify %s/run", test_folder);
+	assert_printed("missing  ");
+	assert_printed("run/settings.json");
+	assert_program(0, "", "verify --json %s/run", test_folder);
+	assert_printed("\"missing\": [\n");
+	assert_int_equal(rename(test_path("kept.json"), test_path("run/settings.json")), 0);
+	unlink(test_path("run/best"));
+	assert_ok(file_write(test_path("run/best"), "mine", 4));
+	assert_program(0, "", "verify %s/run", test_folder);
+	assert_printed("not read ");
+	assert_printed("run/best:");
+	assert_int_equal(unlink(test_path("run/best")), 0);
+	assert_int_equal(symlink("checkpoint-4", test_path("run/best")), 0);
+	assert_program(0, "", "verify %s/run", test_folder);
+	assert_null(strstr(buffer_string(&program_output), "missing"));
+	assert_null(strstr(buffer_string(&program_output), "not read"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(missing_files_of_a_run),
+		cmocka_unit_test(events_of_a_run),
 		cmocka_unit_test(files_of_a_run),
 		cmocka_unit_test(a_run_is_sound),
 		cmocka_unit_test(names_are_shown),

@@ -21,9 +21,9 @@ static enum status run_finetune(struct options *options)
 	TRY(finetune_inputs(options, &trains));
 	if (!trains)
 		return finetune_score(options);
+	run_stop_before_training();
 	training_note_shared(options, "train", "dev");
 	training_note_shared(options, "train", "test");
-	run_stop_before_training();
 	enum status status = machine_find(&machine, &settings->training);
 	if (status == OK && machine_launches(&machine) && !settings->training.folder.plan && settings->training.folder.out)
 		status = run_folder_launch(&folder, &machine);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -184,17 +185,22 @@ done:
 
 /* ---- Events ---- */
 
-/* Does the record at this offset extend beyond the end of the file? */
+/* Does the record at this offset extend beyond the end of the file? If its length is there, so is the checksum of it. */
 static bool is_cut_off(const char *path, int64_t offset)
 {
 	struct file_map map;
 	uint64_t length = 0;
+	uint32_t crc;
 	if (file_map_open(&map, path) != OK)
 		return false;
 	uint64_t left = map.size - (uint64_t)offset;
-	if (left >= TFRECORD_HEAD_BYTES)
+	bool cut = left < TFRECORD_HEAD_BYTES;
+	if (!cut) {
 		memcpy(&length, map.data + offset, sizeof length);
-	bool cut = left < TFRECORD_FRAME_BYTES || length > left - TFRECORD_FRAME_BYTES;
+		memcpy(&crc, map.data + offset + sizeof length, sizeof crc);
+		cut = crc == crc32c_masked(crc32c(0, map.data + offset, sizeof length)) &&
+		      (left < TFRECORD_FRAME_BYTES || length > left - TFRECORD_FRAME_BYTES);
+	}
 	file_map_close(&map);
 	return cut;
 }
@@ -209,7 +215,7 @@ enum status event_file_count(const char *path, int64_t *out_records)
 	TRY(tfrecord_open(&reader, path));
 	while ((status = tfrecord_next(reader, &payload, &size)) == OK && payload)
 		++*out_records;
-	if (status == ERR_DATA && is_cut_off(path, tfrecord_offset(reader)))
+	if (status == ERR_DATA && *out_records > 0 && is_cut_off(path, tfrecord_offset(reader)))
 		status = OK;
 	tfrecord_close(reader);
 	return status;

@@ -444,6 +444,7 @@ static void questions_without_words(void **state)
 		   "{\"id\": \"x\", \"question\": \" \"}, {\"id\": \"y\", \"question\": \"\"}]}]}]}",
 		   (struct squad_feature_settings){.max_seq_length = 16, .max_query_length = 4, .doc_stride = 4});
 	assert_int_equal(world.f.window_starts[2], 2);
+	assert_non_null(world.f.query_ids); /* windows add to it, which nobody may do to a null pointer */
 	for (int64_t window = 0; window < 2; window++) {
 		assert_int_equal(squad_window_size(&world.f, window), 5);
 		squad_window_fill(&world.f, window, ids, types);
