@@ -23,7 +23,7 @@
 
 struct export_settings {
 	const char *model, *out, *calibrate;
-	enum export_form { TO_OPEN, TO_ONNX, TO_TENSORFLOW, TO_SENTENCE_TRANSFORMERS, TO_TRITON, TO_INT8 } to;
+	enum export_form { TO_OPEN, TO_ONNX, TO_TENSORFLOW, TO_TRANSFORMERS, TO_SENTENCE_TRANSFORMERS, TO_TRITON, TO_INT8 } to;
 	enum { POOL_OPEN, POOL_CLS, POOL_MEAN, POOL_MAX } pooling;
 	bool head, normalize;
 	struct device_options device; /* of which only the threads are an option */
@@ -36,10 +36,12 @@ struct export_settings {
 static const struct option export_options[] = {
 	{ROW(model, ROLE_PLACE, "FOLDER"), .alias = "model_name_or_path",
 	 .help = "a run, one of its checkpoints, or any BERT folder with its vocabulary; nothing is written into it"},
-	{ROW(to, ROLE_PLACE, "FORM"), .range = "|onnx|tensorflow|sentence_transformers|triton|int8",
+	{ROW(to, ROLE_PLACE, "FORM"),
+	 .range = "|onnx|tensorflow|transformers|sentence_transformers|triton|int8",
 	 .help = "onnx: a graph for ONNX Runtime, OpenVINO and others; tensorflow: a checkpoint with Google's names; "
-	 "sentence_transformers: a folder that makes vectors of texts; int8: a folder for bertc with linear layers in "
-	 "int8: a third of the size, and fast to load and to run on CPUs"},
+	 "transformers: a folder of the whole model, an adapter merged into its base; sentence_transformers: a folder that makes "
+	 "vectors of texts; int8: a folder for bertc with linear layers in int8: a third of the size, and fast to load and to "
+	 "run on CPUs"},
 	{ROW(out, ROLE_PLACE, "PATH"), .help = "new folder; with onnx also a file, PATH.onnx, for the graph alone"},
 	{ROW(head, ROLE_PLACE, NULL), .fallback = "true", .help = "export the model's head; otherwise the encoder alone"},
 	{ROW(pooling, ROLE_PLACE, "HOW"), .range = "|cls|mean|max",
@@ -64,6 +66,7 @@ static const struct command_text export_text = {
 		       "The first output is last_hidden_state, logits, or start_logits and end_logits; if the model defines "
 		       "how texts become vectors, the last output is sentence_embedding.\n\n"
 		       "tensorflow writes bert_model.ckpt, bert_config.json, and vocab.txt for Google's code; "
+		       "transformers writes the whole model as one folder, an adapter merged into its base; "
 		       "sentence_transformers writes a folder for that library; triton writes a model for Triton Inference "
 		       "Server, with --out as the model's folder; int8 writes a folder for bertc itself.",
 	.examples = "bertc export --model runs/task --to onnx --out task-onnx\ta folder with onnx/model.onnx\n"
@@ -241,17 +244,17 @@ static enum status write_tensorflow_folder(const struct export_settings *setting
 	return tensorflow_folder_save(folder, &content, step);
 }
 
-/* ---- sentence-transformers ---- */
+/* ---- transformers and sentence-transformers ---- */
 
-static enum status write_sentence_folder(const struct export_settings *settings, const struct saved_model *saved,
-					 const char *folder, const char *name)
+static enum status write_model_folder(const struct export_settings *settings, const struct saved_model *saved, const char *folder,
+				      const char *name)
 {
 	(void)settings;
 	(void)name;
 	struct model_folder_content content = folder_content(saved);
 	struct folder_files files = {0};
 	enum status status = model_folder_save(folder, &content, &files);
-	if (status == OK)
+	if (status == OK && saved->sentences.pooling)
 		status = sentence_folder_write(folder, &saved->sentences, saved->config.hidden_size, &files);
 	if (status == OK)
 		status = manifest_write(folder, 0, &files);
@@ -352,11 +355,9 @@ static enum status write_folder(const struct export_settings *settings, const st
 }
 
 static write_form *const forms[] = {
-	[TO_ONNX] = write_onnx_folder,
-	[TO_TENSORFLOW] = write_tensorflow_folder,
-	[TO_SENTENCE_TRANSFORMERS] = write_sentence_folder,
-	[TO_TRITON] = write_triton_folder,
-	[TO_INT8] = write_int8_folder,
+	[TO_ONNX] = write_onnx_folder,          [TO_TENSORFLOW] = write_tensorflow_folder,
+	[TO_TRANSFORMERS] = write_model_folder, [TO_SENTENCE_TRANSFORMERS] = write_model_folder,
+	[TO_TRITON] = write_triton_folder,      [TO_INT8] = write_int8_folder,
 };
 
 static enum status write_export(const struct export_settings *settings, const struct saved_model *saved)
@@ -378,7 +379,7 @@ static enum status check_export(struct options *options)
 	enum status status = OK;
 	TRY(options_require(options, "model", "give a folder that bertc or transformers wrote: --model FOLDER"));
 	TRY(saved_model_check(options, settings->model));
-	TRY(options_require(options, "to", "choose one of onnx, tensorflow, sentence_transformers, triton, int8"));
+	TRY(options_require(options, "to", "choose one of onnx, tensorflow, transformers, sentence_transformers, triton, int8"));
 	TRY(options_require(options, "out", "give a new file or folder: --out PATH"));
 	if (settings->to == TO_OPEN)
 		return OK;

@@ -172,6 +172,17 @@ done:
 	return status;
 }
 
+/* Verifies the adapter, and that its base is there and takes it. */
+static enum status verify_adapter(const char *path, struct finding *out)
+{
+	TRY(verify_model(path, out));
+	out->proof = "every number is finite, and the adapter fits its base";
+	if (!folder_has(path, MANIFEST_NAME))
+		return OK;
+	out->proof = "all bytes are covered by checksums, every number is finite, and the adapter fits its base";
+	return manifest_verify(path, NULL);
+}
+
 /* ---- Data ---- */
 
 static enum status verify_shard(const char *path, struct finding *out)
@@ -354,6 +365,7 @@ static enum status (*const proofs[PATH_KINDS])(const char *path, struct finding 
 	[PATH_CHECKPOINT] = verify_checkpoint,
 	[PATH_FINISHED_MODEL] = verify_manifest,
 	[PATH_INT8_MODEL] = verify_manifest,
+	[PATH_ADAPTER] = verify_adapter,
 	[PATH_SENTENCE_MODEL] = verify_sentence_folder,
 	[PATH_ONNX_FOLDER] = verify_onnx_folder,
 	[PATH_TRITON_MODEL] = verify_triton,

@@ -564,3 +564,13 @@ enum status hub_fetch(const char *name, bool update, const struct fetch_settings
 	log_note("%s%s is commit %s", HUB_PREFIX, name, model.commit);
 	return snapshot_path(&model, "snapshots", "", out);
 }
+
+enum status hub_find(const char *name, char out[PATH_BYTES], bool *out_found)
+{
+	struct hub_model model;
+	bool whole;
+	TRY(model_open(&model, name, NULL));
+	TRY(read_commit(&model));
+	TRY(look_up(&model, out_found, &whole));
+	return *out_found ? snapshot_path(&model, "snapshots", "", out) : OK;
+}

@@ -28,5 +28,7 @@ bool hub_is_name(const char *name);
  * model or revision; ERR_DATA: it has no weights that bertc could read; ERR_RESOURCE: the Hub cannot be reached, refuses access,
  * or sends something else than it lists; STOPPED. */
 MUST_USE enum status hub_fetch(const char *name, bool update, const struct fetch_settings *settings, char out[PATH_BYTES]);
+/* The same without a network: *out_found says whether the cache has a snapshot that can be used. */
+MUST_USE enum status hub_find(const char *name, char out[PATH_BYTES], bool *out_found);
 
 #endif

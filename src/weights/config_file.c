@@ -258,11 +258,36 @@ failed:
 	return status;
 }
 
-void task_config_release(struct task_config *task)
+enum status task_config_take_class(struct task_config *task, const char *name)
+{
+	const struct model_form *form, *of = model_form_at(0);
+	for (int32_t i = 0; (form = model_form_at(i)); i++)
+		if (strncmp(name, form->classes, strlen(form->classes)) == 0)
+			of = form;
+	free(task->architecture);
+	task->architecture = NULL;
+	return copy_architecture(&task->architecture, of, name);
+}
+
+static void release_labels(struct task_config *task)
 {
 	for (int32_t i = 0; task->labels && i < task->label_count; i++)
 		free(task->labels[i]);
 	free(task->labels);
+	task->labels = NULL;
+}
+
+void task_config_resize(struct task_config *task, int32_t outputs)
+{
+	if (outputs == task->label_count)
+		return;
+	release_labels(task);
+	task->label_count = outputs;
+}
+
+void task_config_release(struct task_config *task)
+{
+	release_labels(task);
 	free(task->architecture);
 	free(task->problem_type);
 	free(task->record);

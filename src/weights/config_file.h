@@ -47,6 +47,10 @@ MUST_USE enum status task_config_make(struct task_config *out, const char *archi
 				      const char *const *labels, int32_t label_count);
 /* Names the classes as transformers does if they have no names: LABEL_0, LABEL_1, ... */
 MUST_USE enum status task_config_name_labels(struct task_config *task);
+/* Gives it another of transformers' classes, of any form. */
+MUST_USE enum status task_config_take_class(struct task_config *task, const char *name);
+/* Gives its head another number of outputs: classes then have no names. */
+void task_config_resize(struct task_config *task, int32_t outputs);
 void task_config_release(struct task_config *task);
 /* The number of outputs of the task's head: the labels, except for multiple choice, where transformers' class has one output for
  * each choice and ignores the number of labels. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "weights/adapter.h"
 #include "weights/model_folder.h"
 
 static const char *const names[] = {"config.json",
@@ -17,6 +18,7 @@ static const char *const names[] = {"config.json",
 				    "spiece.model",
 				    "tokenizer_config.json",
 				    TASK_RECORD_FILE,
+				    ADAPTER_CONFIG_FILE,
 				    "modules.json",
 				    "config_sentence_transformers.json",
 				    "sentence_bert_config.json",
@@ -56,18 +58,29 @@ done:
 	return status;
 }
 
-/* Finds the files in the given folder and beside the weights, which may be in another folder of a run. */
+/* Adds the files of the folder that these weights are in. */
+static enum status add_beside(struct name_list *out, char *weights)
+{
+	char *slash = strrchr(weights, '/');
+	if (slash)
+		*slash = '\0';
+	return add_folder(out, !slash ? "." : weights[0] ? weights : "/", slash ? slash + 1 : weights, true);
+}
+
+/* Finds the files in the given folder, beside the weights, which may be in another folder of a run, and those of an adapter's
+ * base. */
 static enum status find(struct name_list *out, const char *model)
 {
 	struct model_source source;
 	bool found = model_source_find(model, &source) == OK;
-	char *slash = found ? strrchr(source.weights, '/') : NULL;
-	const char *folder = slash ? source.weights : ".";
-	if (slash)
-		*slash = '\0';
-	if (file_is_folder(model) && (!found || strcmp(folder, model) != 0))
+	const char *slash = found ? strrchr(source.weights, '/') : NULL;
+	bool same =
+		slash && strlen(model) == (size_t)(slash - source.weights) && strncmp(model, source.weights, strlen(model)) == 0;
+	if (file_is_folder(model) && !same)
 		TRY(add_folder(out, model, "", true));
-	return found ? add_folder(out, folder[0] ? folder : "/", slash ? slash + 1 : source.weights, true) : OK;
+	if (found)
+		TRY(add_beside(out, source.weights));
+	return found && source.base[0] ? add_beside(out, source.base) : OK;
 }
 
 enum status model_files_look(struct model_files *out, const char *model)

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "formats/safetensors.h"
 #include "model/forms.h"
+#include "weights/adapter.h"
 #include "weights/checkpoint_folder.h"
 #include "weights/manifest.h"
 #include "weights/model_folder.h"
@@ -26,6 +27,8 @@
 /* ---- Finding a model ---- */
 
 static const char *const config_names[] = {CONFIG_FILE, GOOGLE_CONFIG_FILE, NULL};
+/* A folder with one of these is that of a model. */
+static const char *const model_marks[] = {CONFIG_FILE, GOOGLE_CONFIG_FILE, ADAPTER_CONFIG_FILE, NULL};
 
 /* The path of the first of these files that exists in the folder, or "". */
 static enum status find_beside(const char *folder, const char *const *names, char out[PATH_BYTES])
@@ -46,11 +49,11 @@ static enum status enter_run(const char *path, char out[PATH_BYTES])
 	bool found;
 	if (snprintf(out, PATH_BYTES, "%s", path) >= PATH_BYTES)
 		return error_set(ERR_USAGE, "'%.200s…': path too long", path);
-	TRY(find_beside(path, config_names, config));
+	TRY(find_beside(path, model_marks, config));
 	if (config[0])
 		return OK;
 	TRY(path_join(inner, path, "final"));
-	TRY(find_beside(inner, config_names, config));
+	TRY(find_beside(inner, model_marks, config));
 	if (config[0]) {
 		memcpy(out, inner, PATH_BYTES);
 		return OK;
@@ -74,6 +77,7 @@ static void parent_of(const char *path, char out[PATH_BYTES])
 enum status model_source_find(const char *path, struct model_source *out)
 {
 	char place[PATH_BYTES], folder[PATH_BYTES];
+	struct adapter_config adapter;
 	*out = (struct model_source){.weights = ""};
 	if (file_is_folder(path))
 		TRY(enter_run(path, place));
@@ -85,9 +89,17 @@ enum status model_source_find(const char *path, struct model_source *out)
 		return checkpoint_missing(path, missing.hint);
 	}
 	TRY(status);
+	TRY(adapter_config_read(&adapter, out->weights));
+	memcpy(out->base, adapter.base, PATH_BYTES);
 	parent_of(out->weights, folder);
 	TRY(find_beside(folder, config_names, out->config));
-	return vocab_file_find(folder, out->vocab);
+	TRY(vocab_file_find(folder, out->vocab));
+	if (!out->base[0])
+		return OK;
+	parent_of(out->base, folder);
+	if (!out->config[0])
+		TRY(find_beside(folder, config_names, out->config));
+	return out->vocab[0] ? OK : vocab_file_find(folder, out->vocab);
 }
 
 enum status model_folder_vocab(const char *folder, char out[PATH_BYTES])
@@ -180,18 +192,21 @@ static bool is_one_of(const char *word, const char *names)
 /* A folder with a configuration may have no weights yet, so the configuration is looked for first. */
 static enum status find_config(const char *model, char out[PATH_BYTES])
 {
+	static const char *const adapters[] = {ADAPTER_CONFIG_FILE, NULL};
 	struct model_source source;
+	char adapter[PATH_BYTES] = "";
 	if (file_is_folder(model)) {
 		TRY(find_beside(model, config_names, out));
 		if (out[0])
 			return OK;
+		TRY(find_beside(model, adapters, adapter));
 	}
 	enum status status = model_source_find(model, &source);
 	if (status == OK && source.config[0]) {
 		memcpy(out, source.config, PATH_BYTES);
 		return OK;
 	}
-	if (status == ERR_DATA || status == ERR_RESOURCE)
+	if (status == ERR_DATA || status == ERR_RESOURCE || (status != OK && adapter[0]))
 		return status;
 	return error_hinted(
 		error_set(ERR_USAGE, "'%s': neither %s nor %s is in or beside it", model, CONFIG_FILE, GOOGLE_CONFIG_FILE),
@@ -250,11 +265,37 @@ enum status model_shaped_config(const char *model, const struct model_sizes *siz
 	return model_config_resize(out, sizes);
 }
 
+/* An adapter that another program wrote has no config.json: the head is its own, the rest is as the base's says. */
+static enum status take_adapter(const char *weights, struct task_config *task)
+{
+	struct adapter adapter = {0};
+	enum status status;
+	TRY_GOTO(adapter_open(&adapter, weights), done);
+	if (adapter.config.architecture[0])
+		TRY_GOTO(task_config_take_class(task, adapter.config.architecture), done);
+	for (int64_t i = 0; i < adapter.file.count; i++) {
+		const struct stored_tensor *tensor = &adapter.file.tensors[i];
+		if (tensor->rank == 2 && strcmp(tensor_name_from(tensor->name).name, CLASSIFIER_WEIGHT) == 0)
+			task_config_resize(task, (int32_t)tensor->shape[0]);
+	}
+done:
+	adapter_close(&adapter);
+	if (status != OK)
+		task_config_release(task);
+	return status;
+}
+
 enum status model_folder_task(const char *model, struct task_config *out)
 {
-	char path[PATH_BYTES];
+	char path[PATH_BYTES], folders[2][PATH_BYTES];
+	struct model_source source;
 	TRY(config_path(model, path));
-	return read_config(path, NULL, out);
+	TRY(read_config(path, NULL, out));
+	if (model_source_find(model, &source) != OK || !source.base[0])
+		return OK;
+	parent_of(source.weights, folders[0]);
+	parent_of(source.config, folders[1]);
+	return strcmp(folders[0], folders[1]) == 0 ? OK : take_adapter(source.weights, out);
 }
 
 /* ---- Loading ---- */

@@ -30,11 +30,13 @@ MUST_USE enum status model_folder_task(const char *model, struct task_config *ou
 /* The files of a model that a user gives as a folder, a file of weights, the prefix of a TensorFlow checkpoint, or the folder of
  * a run, which stands for its finished model or its newest checkpoint. Files that do not exist are "". */
 struct model_source {
-	char weights[PATH_BYTES]; /* for weights_file_open */
+	char weights[PATH_BYTES]; /* for model_weights_load */
+	char base[PATH_BYTES];    /* if these are an adapter's (weights/adapter.h): the weights that it is merged into */
 	char config[PATH_BYTES];  /* config.json or bert_config.json beside the weights */
 	char vocab[PATH_BYTES];   /* vocab.txt or tokenizer.json beside them */
 };
-/* Returns ERR_USAGE if there are no weights. */
+/* Configuration and vocabulary of an adapter are its base's if there are none beside it. Returns ERR_USAGE if there are no
+ * weights. */
 MUST_USE enum status model_source_find(const char *path, struct model_source *out);
 /* The vocabulary in a model folder, or in that of a run: vocab.txt or tokenizer.json. Returns ERR_USAGE if there is none. */
 MUST_USE enum status model_folder_vocab(const char *folder, char out[PATH_BYTES]);

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "model/forms.h"
 #include "text/tokenizer_wordpiece.h"
+#include "weights/adapter.h"
 #include "weights/finite_values.h"
 #include "weights/manifest.h"
 #include "weights/model_weights.h"
@@ -32,6 +33,7 @@ struct loader {
 		*pieces)[MOST_PIECES]; /* [vocab->count] the pieces of a token without a row, as rows of the file; NULL: random */
 	int32_t *piece_count;          /* [vocab->count] 0: none */
 	bool has_decoder_bias;         /* the file names the output layer's bias as such */
+	struct adapter adapter;        /* merged into the weights */
 	const struct file_map *map;    /* of a single file, which is verified while it is read; NULL otherwise */
 	struct file_check check;
 };
@@ -246,11 +248,14 @@ static enum status read_parameter(struct loader *loader, const struct stored_ten
 				  int64_t rows, int64_t number)
 {
 	float *values;
-	if (!wanted->transposed && !loader->source_rows && !loader->adaptation->class_rows &&
+	const struct adapter_addition *addition = adapter_find(&loader->adapter, wanted->parameter->name);
+	if (!wanted->transposed && !loader->source_rows && !loader->adaptation->class_rows && !addition &&
 	    weight_target_takes(&loader->target, number, tensor) && is_finite(tensor))
 		return weight_target_take(&loader->target, number, tensor);
 	TRY(weight_target_values(&loader->target, number, &values));
 	TRY(adapt(loader, tensor, wanted, rows, values));
+	if (addition)
+		TRY(adapter_add(&loader->adapter, addition, wanted->rows, wanted->columns, values));
 	TRY(check_finite(tensor, wanted, values));
 	weight_target_put(&loader->target, number, values);
 	return OK;
@@ -286,12 +291,22 @@ done:
 	return status;
 }
 
+/* Whether a tensor is from the adapter's file, and thus takes the place of the base's. */
+static bool is_adapters(const struct loader *loader, const struct stored_tensor *tensor)
+{
+	const struct weights_file *file = &loader->adapter.file;
+	return tensor >= file->tensors && tensor < file->tensors + file->count;
+}
+
 static enum status load_parameter(struct loader *loader, const struct stored_tensor *tensor, int64_t number, bool transposed)
 {
 	struct wanted wanted = wanted_of(&loader->model->parameters[number], transposed);
 	int64_t rows = 0;
+	if (loader->found[number] && is_adapters(loader, loader->found[number]))
+		return OK;
 	TRY(check_shape(loader, tensor, &wanted, &rows));
-	if (loader->map)
+	bool of_map = loader->map && !is_adapters(loader, tensor);
+	if (of_map)
 		file_check_advance(&loader->check, loader->map,
 				   (int64_t)tensor->offset + tensor->count * dtype_element_bytes(tensor->dtype));
 	TRY(stored_tensor_verify(tensor));
@@ -302,7 +317,7 @@ static enum status load_parameter(struct loader *loader, const struct stored_ten
 	if (wanted.is_vocabulary && wanted.columns > 1)
 		loader->report->dtype = tensor->dtype;
 	TRY(read_parameter(loader, tensor, &wanted, rows, number));
-	if (loader->map) /* the model has its own copy, so weights need not be in memory twice */
+	if (of_map) /* the model has its own copy, so weights need not be in memory twice */
 		file_map_drop(loader->map, tensor->data, (size_t)(tensor->count * dtype_element_bytes(tensor->dtype)));
 	return OK;
 }
@@ -471,11 +486,35 @@ static void tell_rounded(const struct loader *loader, const struct weights_file 
 			 loader->path, (long long)rounded);
 }
 
+/* Loads what the adapter has in place of the base's tensors, and checks that all it adds to is there. */
+static enum status load_adapter(struct loader *loader, const struct weights_file *base)
+{
+	const struct adapter *adapter = &loader->adapter;
+	TRY(adapter_check_base(adapter, base));
+	for (int64_t i = 0; i < adapter->file.count; i++)
+		if (adapter_replaces(&adapter->file.tensors[i]))
+			TRY(load_tensor(loader, &adapter->file.tensors[i]));
+	for (int64_t i = 0; i < adapter->addition_count; i++) {
+		const struct adapter_addition *addition = &adapter->additions[i];
+		if (!is_of_encoder(addition->name))
+			continue;
+		char form[TENSOR_NAME_BYTES];
+		tensor_name_to_form(loader->model, addition->name, form);
+		if (model_find_parameter(loader->model, addition->name) < 0 || !adapter_names(addition, form))
+			return error_hinted(error_set(ERR_STATE, "'%s': '%s' has no weight for '%.200s' to be added to",
+						      addition->a->path, loader->path, addition->a->name),
+					    "the adapter was trained on another base model");
+	}
+	return OK;
+}
+
 /* Loads every tensor of the open file. */
 static enum status load_all(struct loader *loader, const struct weights_file *file)
 {
 	TRY(memory_new(&loader->found, loader->model->parameter_count, sizeof *loader->found, "weights of a file"));
 	TRY(map_tokens(loader));
+	if (loader->adapter.config.base[0])
+		TRY(load_adapter(loader, file));
 	for (int64_t i = 0; i < file->count; i++)
 		loader->has_decoder_bias |= strcmp(tensor_name_from(file->tensors[i].name).name, DECODER_BIAS) == 0;
 	for (int64_t i = 0; i < file->count; i++)
@@ -491,19 +530,23 @@ enum status model_weights_load(const char *path, const struct model *model, cons
 	struct weights_file file = {0};
 	struct model_folder_report own = {0};
 	struct loader loader = {.model = model, .adaptation = adaptation, .report = report ? report : &own};
+	enum status status;
 	TRY(weights_file_find(path, loader.report->path));
-	loader.path = loader.report->path;
-	TRY(file_check_begin(&loader.check, loader.path));
-	enum status status = weights_file_open(&file, loader.path);
-	if (status != OK)
-		return file_check_end(&loader.check, NULL, status);
-	loader.map = weights_file_map(&file);
-	loader.report->format = file.format;
-	status = weight_target_open(&loader.target, model, slab);
-	if (status == OK)
-		status = load_all(&loader, &file);
+	TRY_GOTO(adapter_open(&loader.adapter, loader.report->path), done);
+	loader.path = loader.adapter.config.base[0] ? loader.adapter.config.base : loader.report->path;
+	TRY_GOTO(file_check_begin(&loader.check, loader.path), done);
+	status = weights_file_open(&file, loader.path);
+	if (status == OK) {
+		loader.map = weights_file_map(&file);
+		loader.report->format = file.format;
+		status = weight_target_open(&loader.target, model, slab);
+		if (status == OK)
+			status = load_all(&loader, &file);
+		weight_target_close(&loader.target);
+	}
 	status = file_check_end(&loader.check, loader.map, status);
-	weight_target_close(&loader.target);
+done:
+	adapter_close(&loader.adapter);
 	free(loader.found);
 	free(loader.source_rows);
 	free(loader.pieces);

@@ -114,6 +114,7 @@ static inspect_function *const functions[PATH_KINDS] = {
 	[PATH_CHECKPOINT] = inspect_model_folder,
 	[PATH_FINISHED_MODEL] = inspect_model_folder,
 	[PATH_INT8_MODEL] = inspect_model_folder,
+	[PATH_ADAPTER] = inspect_model_folder,
 	[PATH_SENTENCE_MODEL] = inspect_model_folder,
 	[PATH_ONNX_FOLDER] = inspect_onnx_folder,
 	[PATH_TRITON_MODEL] = inspect_triton,

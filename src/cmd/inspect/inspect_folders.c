@@ -13,6 +13,7 @@
 #include "report/history.h"
 #include "run/data_folder.h"
 #include "train/checkpoint.h"
+#include "weights/adapter.h"
 #include "weights/checkpoint_folder.h"
 #include "weights/manifest.h"
 
@@ -198,6 +199,7 @@ enum status inspect_model_folder(const struct inspect_settings *settings, const 
 	TRY(inspect_put_file(writer, "state", path, "training_state.json"));
 	TRY(inspect_put_file(writer, "config", path, "config.json"));
 	TRY(inspect_put_file(writer, "bert_config", path, "bert_config.json"));
+	TRY(inspect_put_file(writer, "adapter", path, ADAPTER_CONFIG_FILE));
 	TRY(inspect_put_file(writer, "task", path, "bertc_task.json"));
 	TRY(inspect_put_file(writer, "modules", path, "modules.json"));
 	TRY(inspect_put_file(writer, "pooling", path, "1_Pooling/config.json"));

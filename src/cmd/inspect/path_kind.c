@@ -12,6 +12,7 @@
 #include "data/pretraining/static_instances.h"
 #include "formats/tfrecord.h"
 #include "run/data_folder.h"
+#include "weights/adapter.h"
 #include "weights/checkpoint_folder.h"
 #include "weights/int8_weights.h"
 #include "weights/manifest.h"
@@ -24,6 +25,7 @@ const char *const path_kind_names[PATH_KINDS] = {
 	[PATH_CHECKPOINT] = "checkpoint",
 	[PATH_FINISHED_MODEL] = "finished model",
 	[PATH_INT8_MODEL] = "int8 model folder",
+	[PATH_ADAPTER] = "adapter",
 	[PATH_SENTENCE_MODEL] = "sentence-transformers folder",
 	[PATH_ONNX_FOLDER] = "ONNX folder",
 	[PATH_TRITON_MODEL] = "Triton model",
@@ -151,6 +153,8 @@ static enum path_kind folder_kind(const char *path)
 		return PATH_RUN_DATA;
 	if (folder_has(path, "config.pbtxt"))
 		return PATH_TRITON_MODEL;
+	if (folder_has(path, ADAPTER_CONFIG_FILE))
+		return PATH_ADAPTER;
 	if (folder_has(path, MANIFEST_NAME))
 		return folder_has(path, INT8_WEIGHTS_FILE)   ? PATH_INT8_MODEL
 		       : folder_has(path, "onnx/model.onnx") ? PATH_ONNX_FOLDER

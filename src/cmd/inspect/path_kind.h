@@ -16,6 +16,7 @@ enum path_kind {
 	PATH_CHECKPOINT,     /* a model folder with a manifest and the training state */
 	PATH_FINISHED_MODEL, /* a model folder with a manifest: final/ of a run */
 	PATH_INT8_MODEL,
+	PATH_ADAPTER,           /* as peft keeps it: of a base model that is elsewhere */
 	PATH_SENTENCE_MODEL,    /* in the form of sentence-transformers */
 	PATH_ONNX_FOLDER,       /* onnx/model.onnx with tokenizer and configuration */
 	PATH_TRITON_MODEL,      /* config.pbtxt and versions */

@@ -7,7 +7,7 @@
 /* Names that programs give to the weights in a folder; the first one that exists is used. */
 static const char *const usual_names[] = {
 	"model.safetensors",     "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json",
-	"bert_model.ckpt.index",
+	"bert_model.ckpt.index", "adapter_model.safetensors",
 };
 
 /* Suffixes of weights with other names, and files with such suffixes that are not weights. */

@@ -1,0 +1,315 @@
+/* Reads peft's adapters, finds their base, and adds them to its weights. */
+#include "weights/adapter.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "formats/hub.h"
+#include "weights/manifest.h"
+#include "weights/weight_names.h"
+
+#define CONFIG_LIMIT ((size_t)1 << 20)
+/* What peft puts before the name of every tensor, and how the names of its matrices end. */
+#define PREFIX "base_model.model."
+#define END_OF_A ".lora_A.weight"
+#define END_OF_B ".lora_B.weight"
+/* The key of the base's hash among the file's notes. */
+#define BASE_HASH_KEY "base_weights="
+
+/* ---- The configuration ---- */
+
+/* Members that change what the adapter computes, in ways that bertc does not know; it knows them absent, null, false, or empty.
+ */
+static const char *const refused_members[] = {
+	"use_dora",          "use_qalora",
+	"use_bdlora",        "lora_bias",
+	"fan_in_fan_out",    "alpha_pattern",
+	"layer_replication", "trainable_token_indices",
+	"target_parameters", "alora_invocation_tokens",
+	"arrow_config",      "kasa_config",
+	"monteclora_config",
+};
+
+/* Initializations that leave the base's weights as they are. */
+static const char *const known_inits[] = {"gaussian", "eva", "orthogonal"};
+
+static const struct {
+	const char *task_type, *architecture;
+} task_types[] = {
+	{"SEQ_CLS", "BertForSequenceClassification"},
+	{"TOKEN_CLS", "BertForTokenClassification"},
+	{"QUESTION_ANS", "BertForQuestionAnswering"},
+	{"FEATURE_EXTRACTION", "BertModel"},
+};
+
+static enum status refuse(const char *path, const char *key, const char *value)
+{
+	return error_hinted(error_set(ERR_USAGE, "'%s': \"%s\" is %.100s, which bertc does not compute", path, key, value),
+			    "merge the adapter with peft (merge_and_unload) and save the model as a whole");
+}
+
+/* Whether a member is there and says something. */
+static bool says_something(const struct json *member)
+{
+	switch (member ? member->kind : JSON_NULL) {
+	case JSON_NULL: return false;
+	case JSON_BOOL: return member->boolean;
+	case JSON_ARRAY:
+	case JSON_OBJECT: return member->child_count > 0;
+	default: return true;
+	}
+}
+
+static enum status check_kind(const struct json *root, const char *path)
+{
+	const char *type = "";
+	TRY(json_get_string(root, path, "peft_type", &type));
+	if (strcmp(type, "LORA") != 0)
+		return refuse(path, "peft_type", *type ? type : "missing");
+	for (size_t i = 0; i < sizeof refused_members / sizeof *refused_members; i++)
+		if (says_something(json_member(root, refused_members[i])))
+			return refuse(path, refused_members[i], "set");
+	const struct json *init = json_member(root, "init_lora_weights");
+	if (!init || init->kind != JSON_STRING)
+		return OK;
+	for (size_t i = 0; i < sizeof known_inits / sizeof *known_inits; i++)
+		if (strcmp(init->text, known_inits[i]) == 0)
+			return OK;
+	return refuse(path, "init_lora_weights", init->text);
+}
+
+static enum status read_architecture(const struct json *root, const char *path, struct adapter_config *out)
+{
+	const struct json *type = json_member(root, "task_type"), *mapping = json_member(root, "auto_mapping");
+	const char *class = "";
+	if (type && type->kind == JSON_STRING) {
+		for (size_t i = 0; i < sizeof task_types / sizeof *task_types && !*class; i++)
+			if (strcmp(task_types[i].task_type, type->text) == 0)
+				class = task_types[i].architecture;
+		if (!*class)
+			return refuse(path, "task_type", type->text);
+	}
+	if (!*class && mapping && mapping->kind == JSON_OBJECT)
+		TRY(json_get_string(mapping, path, "base_model_class", &class));
+	snprintf(out->architecture, sizeof out->architecture, "%s", class);
+	return OK;
+}
+
+static enum status find_base(const char *folder, const char *path, const char *name, struct adapter_config *out)
+{
+	char place[PATH_BYTES];
+	bool found = file_exists(name);
+	if (snprintf(place, sizeof place, "%s", name) >= PATH_BYTES)
+		return error_set(ERR_DATA, "'%s': \"base_model_name_or_path\" is too long", path);
+	if (!found && name[0] != '/') {
+		TRY(path_join(place, folder, name));
+		found = file_exists(place);
+	}
+	if (!found && hub_is_name(name))
+		TRY(hub_find(name, place, &found));
+	if (!found) {
+		enum status status = error_set(ERR_USAGE, "'%s': the adapter's base model '%.200s' is not there", path, name);
+		error_hint("%s%.200s%s put it there, or set \"base_model_name_or_path\" to where it is",
+			   hub_is_name(name) ? "`bertc download " HUB_PREFIX : "", hub_is_name(name) ? name : "",
+			   hub_is_name(name) ? "` fetches it;" : "");
+		return status;
+	}
+	TRY(weights_file_find(place, out->base));
+	return OK;
+}
+
+/* Splits a path into the folder and the name in it. */
+static const char *name_in(const char *path, char folder[PATH_BYTES])
+{
+	const char *slash = strrchr(path, '/');
+	snprintf(folder, PATH_BYTES, "%.*s", !slash ? 1 : slash == path ? 1 : (int)(slash - path), slash ? path : ".");
+	return slash ? slash + 1 : path;
+}
+
+static bool is_adapter(const char *weights)
+{
+	char folder[PATH_BYTES];
+	return strncmp(name_in(weights, folder), "adapter_model.", strlen("adapter_model.")) == 0;
+}
+
+enum status adapter_config_read(struct adapter_config *out, const char *weights)
+{
+	char folder[PATH_BYTES], path[PATH_BYTES];
+	struct json_document document;
+	const char *base = "";
+	enum status status;
+	*out = (struct adapter_config){.base = "", .alpha = 8}; /* peft's default */
+	if (!is_adapter(weights))
+		return OK;
+	name_in(weights, folder);
+	TRY(path_join(path, folder, ADAPTER_CONFIG_FILE));
+	TRY(manifest_verify_file(path));
+	TRY(json_read(&document, path, CONFIG_LIMIT));
+	TRY_GOTO(check_kind(document.root, path), done);
+	TRY_GOTO(read_architecture(document.root, path, out), done);
+	TRY_GOTO(json_get_number(document.root, path, "lora_alpha", &out->alpha), done);
+	TRY_GOTO(json_get_bool(document.root, path, "use_rslora", &out->rank_stabilized), done);
+	TRY_GOTO(json_get_string(document.root, path, "base_model_name_or_path", &base), done);
+	TRY_GOTO(find_base(folder, path, base, out), done);
+	if (is_adapter(out->base))
+		status = error_hinted(error_set(ERR_USAGE, "'%s': the adapter's base '%s' is an adapter itself", path, base),
+				      "merge that one into its own base first: bertc export --to transformers");
+done:
+	json_release(&document);
+	return status;
+}
+
+/* ---- The tensors ---- */
+
+bool adapter_replaces(const struct stored_tensor *tensor)
+{
+	return !strstr(tensor->name, ".lora_");
+}
+
+static enum status add_addition(struct adapter *adapter, const struct stored_tensor *a, int64_t *capacity)
+{
+	char name[512];
+	int stem = (int)(strlen(a->name) - strlen(END_OF_A));
+	snprintf(name, sizeof name, "%.*s" END_OF_B, stem, a->name);
+	const struct stored_tensor *b = weights_file_tensor(&adapter->file, name);
+	if (!b)
+		return error_set(ERR_DATA, "'%s': tensor '%.200s' has no '%.200s' beside it", a->path, a->name, name);
+	TRY(memory_grow(&adapter->additions, capacity, adapter->addition_count + 1, sizeof *adapter->additions, "an adapter"));
+	snprintf(name, sizeof name, "%.*s.weight", stem, a->name);
+	struct adapter_addition *addition = &adapter->additions[adapter->addition_count++];
+	*addition = (struct adapter_addition){.a = a, .b = b};
+	snprintf(addition->name, sizeof addition->name, "%.200s", tensor_name_from(name).name);
+	return OK;
+}
+
+enum status adapter_open(struct adapter *out, const char *weights)
+{
+	int64_t capacity = 0;
+	TRY(adapter_config_read(&out->config, weights));
+	if (!out->config.base[0])
+		return OK;
+	TRY(manifest_verify_file(weights));
+	TRY(weights_file_open(&out->file, weights));
+	for (int64_t i = 0; i < out->file.count; i++) { /* they stay sorted */
+		struct stored_tensor *tensor = &out->file.tensors[i];
+		if (strncmp(tensor->name, PREFIX, strlen(PREFIX)) != 0)
+			return error_set(ERR_DATA, "'%s': the name of tensor '%.200s' does not begin with '" PREFIX "'", weights,
+					 tensor->name);
+		tensor->name += strlen(PREFIX);
+	}
+	for (int64_t i = 0; i < out->file.count; i++) {
+		const struct stored_tensor *tensor = &out->file.tensors[i];
+		if (text_ends_with(tensor->name, END_OF_A))
+			TRY(add_addition(out, tensor, &capacity));
+		else if (!adapter_replaces(tensor) && !text_ends_with(tensor->name, END_OF_B))
+			return error_set(ERR_USAGE, "'%s': bertc does not know what tensor '%.200s' of an adapter is for",
+					 tensor->path, tensor->name);
+	}
+	return OK;
+}
+
+void adapter_close(struct adapter *adapter)
+{
+	if (adapter->file.tensors)
+		weights_file_close(&adapter->file);
+	free(adapter->additions);
+	*adapter = (struct adapter){.additions = NULL};
+}
+
+bool adapter_names(const struct adapter_addition *addition, const char *form)
+{
+	const char *name = addition->a->name;
+	size_t size = strlen(name) - strlen(END_OF_A), all = strlen(form) - strlen(".weight");
+	return size <= all && strncmp(form + all - size, name, size) == 0;
+}
+
+const struct adapter_addition *adapter_find(const struct adapter *adapter, const char *name)
+{
+	for (int64_t i = 0; i < adapter->addition_count; i++)
+		if (strcmp(adapter->additions[i].name, name) == 0)
+			return &adapter->additions[i];
+	return NULL;
+}
+
+static enum status wrong_shape(const struct adapter_addition *addition, int64_t rows, int64_t columns)
+{
+	char a[SHAPE_TEXT_BYTES], b[SHAPE_TEXT_BYTES];
+	shape_text(a, addition->a->rank, addition->a->shape);
+	shape_text(b, addition->b->rank, addition->b->shape);
+	return error_hinted(error_set(ERR_STATE,
+				      "'%s': '%.200s' has shape %s and lora_B %s, which do not make an addition to '%s' of the "
+				      "base, (%lld, %lld)",
+				      addition->a->path, addition->a->name, a, b, addition->name, (long long)rows,
+				      (long long)columns),
+			    "the adapter was trained on another base model");
+}
+
+/* In the order of operations in which training computes it (low_rank_fwd). */
+static void add_product(float *values, const float *a, const float *b, int64_t rows, int64_t columns, int64_t rank, float scale)
+{
+	for (int64_t i = 0; i < rows; i++)
+		for (int64_t k = 0; k < rank; k++) {
+			float factor = scale * b[i * rank + k];
+			for (int64_t j = 0; j < columns; j++)
+				values[i * columns + j] += factor * a[k * columns + j];
+		}
+}
+
+enum status adapter_add(const struct adapter *adapter, const struct adapter_addition *addition, int64_t rows, int64_t columns,
+			float *values)
+{
+	const struct stored_tensor *a = addition->a, *b = addition->b;
+	float *numbers = NULL;
+	int64_t rank = a->shape[0];
+	if (a->rank != 2 || b->rank != 2 || rank < 1 || b->shape[1] != rank || a->shape[1] != columns || b->shape[0] != rows)
+		return wrong_shape(addition, rows, columns);
+	double scale = adapter->config.alpha / (adapter->config.rank_stabilized ? sqrt((double)rank) : (double)rank);
+	TRY(stored_tensor_verify(a));
+	TRY(stored_tensor_verify(b));
+	TRY(memory_new(&numbers, a->count + b->count, sizeof *numbers, "an adapter"));
+	enum status status = stored_tensor_read(a, 0, a->count, numbers);
+	if (status == OK)
+		status = stored_tensor_read(b, 0, b->count, numbers + a->count);
+	if (status == OK)
+		add_product(values, numbers, numbers + a->count, rows, columns, rank, (float)scale);
+	free(numbers);
+	return status;
+}
+
+/* ---- The base ---- */
+
+uint64_t adapter_base_hash(const struct weights_file *base)
+{
+	uint64_t hash = 0;
+	for (int64_t i = 0; i < base->count; i++) {
+		const struct stored_tensor *tensor = &base->tensors[i];
+		hash = hash64_combine(hash, hash64(tensor->name, strlen(tensor->name)));
+		hash = hash64_combine(hash, hash64(tensor->shape, (size_t)tensor->rank * sizeof *tensor->shape));
+		if (stored_tensor_is_packed(tensor))
+			hash = hash64_combine(hash,
+					      hash64(tensor->data, (size_t)(tensor->count * dtype_element_bytes(tensor->dtype))));
+	}
+	return hash;
+}
+
+enum status adapter_check_base(const struct adapter *adapter, const struct weights_file *base)
+{
+	for (int64_t i = 0; i < adapter->file.notes.count; i++) {
+		const char *note = adapter->file.notes.names[i];
+		if (strncmp(note, BASE_HASH_KEY, strlen(BASE_HASH_KEY)) != 0 ||
+		    strtoull(note + strlen(BASE_HASH_KEY), NULL, 16) == adapter_base_hash(base))
+			continue;
+		return error_hinted(error_set(ERR_STATE, "'%s': the adapter was trained on another base model than '%s'",
+					      adapter->file.tensors[0].path, adapter->config.base),
+				    "set \"base_model_name_or_path\" in " ADAPTER_CONFIG_FILE
+				    " to the model that it was trained on");
+	}
+	return OK;
+}
