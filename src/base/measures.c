@@ -47,3 +47,21 @@ const char *measure_text(char out[MEASURE_BYTES], const struct measure *measure)
 			 measure->value);
 	return out;
 }
+
+void score_bins_add(struct score_bins *bins, double score, bool right)
+{
+	int bin = score < 1 ? (int)(score * SCORE_BINS) : SCORE_BINS - 1;
+	bins->count[bin]++;
+	bins->right[bin] += right;
+	bins->sum[bin] += score;
+}
+
+double score_bins_error(const struct score_bins *bins)
+{
+	double sum = 0, count = 0;
+	for (int i = 0; i < SCORE_BINS; i++) {
+		sum += fabs(bins->sum[i] - (double)bins->right[i]);
+		count += (double)bins->count[i];
+	}
+	return sum / count;
+}

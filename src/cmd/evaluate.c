@@ -26,6 +26,7 @@ struct evaluate_settings {
 	struct option_list corpus, data, input_file, test;
 	struct column_choice columns;
 	struct squad_prediction_settings predictions;
+	struct calibration_options calibration;
 	struct task_options own;           /* of each task */
 	struct instance_options instances; /* of which two are options */
 	struct input_options input;
@@ -64,6 +65,8 @@ static const struct option evaluate_options[] = {
 	{ROW(test, ROLE_PLACE, "[NAME=]FILE..."),
 	 .help = "labeled examples of a task; with --predictions: questions in SQuAD's JSON"},
 	{.group = column_rows, .fallback_text = "as in training", .field = FIELD(columns)},
+	{.group = calibration_rows, .field = FIELD(calibration)},
+	{.reworded = true, .name = "min_score", .fallback_text = "as recorded"},
 	{.group = prediction_rows, .field = FIELD(predictions)},
 	{.group = task_answer_rows, .field = FIELD(own)},
 	{.help = "How it is scored"},
@@ -91,10 +94,14 @@ static const struct command_text evaluate_text = {
 	.description =
 		"Masks and next-sentence pairs are drawn from a fixed seed, so that two models, or one model at two times, are "
 		"scored on exactly the same predictions. Static instances (--input_file) already have their masks.\n\nWith "
-		"--test, a fine-tuned model is scored on labeled examples of its task.\n\nWith --predictions, no model is run: "
+		"--test, a fine-tuned model is scored on labeled examples of its task. --calibrate and --thresholds change the "
+		"model's "
+		"folder: how it turns its outputs into probabilities and answers from then on.\n\nWith --predictions, no model "
+		"is run: "
 		"the answers in a file, from any program, are compared with those of a test set, and the measures are the "
 		"official ones of SQuAD 1.1, of SQuAD 2.0 (--version_2_with_negative) or of CMRC 2018.",
 	.examples = "bertc evaluate --model runs/mine --corpus test.txt --json\tone JSON object on standard output\n"
+		    "bertc evaluate --model runs/task --test dev.tsv --calibrate --thresholds f1\tcalibrate a finished model\n"
 		    "bertc evaluate --predictions predictions.json --test dev-v1.1.json\texact match and F1 of SQuAD",
 };
 
@@ -310,6 +317,7 @@ static enum status score_task(const struct options *options, const struct evalua
 		.columns = &settings->columns,
 		.options = options,
 		.own = &settings->own,
+		.calibration = &settings->calibration,
 		.on_bad_record = settings->input.on_bad_record,
 		.device = &settings->device,
 	};
@@ -320,12 +328,15 @@ static enum status score_task(const struct options *options, const struct evalua
 	enum status status = set_list_parse(&files, &settings->test);
 	if (status == OK)
 		status = task_session_open(&session, &of_session);
+	bool tunes = settings->calibration.calibrate || settings->calibration.thresholds;
 	for (int64_t i = 0; i < files.count && status == OK; i++) {
 		struct task_set set = {0};
 		struct task_outputs outputs = {0};
 		struct measures measures = {0};
 		double loss;
 		status = task_session_run(&session, files.sets[i].paths, files.sets[i].count, TASK_SCORE, &set, &outputs, &loss);
+		if (status == OK && tunes && i == 0)
+			status = session.state.task->tune(&session.state, &set, &outputs);
 		if (status == OK && !session.state.task->loss) /* a loss over whole steps exists only in training */
 			measures_add(&measures, &(struct measure){"loss", "loss", UNIT_NATS, DIRECTION_LOWER, loss});
 		if (status == OK)
@@ -347,6 +358,8 @@ static enum status score_task(const struct options *options, const struct evalua
 		if (session.state.task)
 			task_set_release(&session.state, &set);
 	}
+	if (status == OK && tunes)
+		status = task_session_save_record(&session);
 	set_list_release(&files);
 	task_session_close(&session);
 	return close_json(json, &text, status);
@@ -430,8 +443,12 @@ static enum status check_evaluate(struct options *options)
 	}
 	TRY(options_require(options, "model", "for instance: bertc evaluate --model FOLDER --corpus PATH"));
 	TRY(saved_model_check(options, settings->model));
+	bool calibrates =
+		settings->calibration.calibrate || settings->calibration.thresholds || settings->calibration.min_score > 0;
 	if (settings->test.count > 0 && inputs > 0)
 		status = error_set(ERR_USAGE, "--test and text to pre-train on do not go together: evaluate one after the other");
+	else if (settings->test.count == 0 && calibrates)
+		status = error_set(ERR_USAGE, "--calibrate, --thresholds, and --min_score only apply to --test");
 	else if (settings->test.count == 0 && (settings->columns.text || settings->columns.pair || settings->columns.label))
 		status = error_set(ERR_USAGE, "--text_column, --pair_column, and --label_column only apply to --test");
 	else if (settings->test.count == 0 && inputs != 1)

@@ -31,6 +31,8 @@ static const struct option serve_options[] = {
 	 .help = "truncate texts that are too long, unless a request says otherwise; false: refuse them"},
 	{ROW(max_seq_length, ROLE_RUN, "N"), .range = "8..65536", .fallback_text = "as each folder says",
 	 .help = "longest text in tokens"},
+	{ROW(min_score, ROLE_RUN, "P"), .range = "0..1", .fallback_text = "as each folder says",
+	 .help = "give no class or label whose probability is below this"},
 	{.help = "Batches"},
 	{ROW(max_batch_tokens, ROLE_RUN, "N"), .fallback = "4096", .range = "64..1048576", .alias = "micro_batch_tokens",
 	 .help = "tokens computed at a time, from all clients together"},

@@ -10,6 +10,7 @@
 #include "data/unknown.h"
 #include "model/forms.h"
 #include "tasks/record.h"
+#include "weights/checkpoint_folder.h"
 #include "weights/sentence_folder.h"
 
 #define TASK_RECORD_LIMIT ((size_t)1 << 20)
@@ -99,6 +100,13 @@ static enum status settle(struct task_session *session)
 	own->given = (struct label_list){(const char *const *)session->config.labels,
 					 session->config.labels ? session->config.label_count : 0};
 	own->given_by_model = true;
+	TRY(calibration_fits(&session->state));
+	if (settings->calibration) {
+		TRY(calibration_check(settings->calibration, &session->state));
+		own->calibration = settings->calibration;
+		if (options_given(settings->options, "min_score"))
+			session->state.calibration.min_score = settings->calibration->min_score;
+	}
 	session->state.scores_are_outputs = session->config.scores_are_outputs;
 	session->state.task->heads(&session->state, &session->heads);
 	return OK;
@@ -177,6 +185,21 @@ enum status task_session_run(struct task_session *session, const char *const *pa
 	status = outputs_compute(&pass, instances, outputs, out_loss);
 done:
 	instances_close(instances);
+	return status;
+}
+
+enum status task_session_save_record(struct task_session *session)
+{
+	char path[PATH_BYTES];
+	bool found;
+	struct buffer text = {0};
+	TRY(model_source_beside(&session->source, TASK_RECORD_FILE, path, &found));
+	enum status status = task_record_write(&session->state, &text);
+	if (status == OK)
+		status = checkpoint_folder_put_file(path, buffer_string(&text), text.size);
+	if (status == OK)
+		log_note("recorded in '%s'", path);
+	buffer_release(&text);
 	return status;
 }
 

@@ -17,6 +17,7 @@ struct task_session_settings {
 	/* Options of the task override what was recorded in training. NULL: there are none. */
 	const struct options *options;
 	const struct task_options *own;
+	const struct calibration_options *calibration; /* for task.tune(), and its least score; NULL: as recorded */
 	enum on_bad_record on_bad_record;
 	const struct device_options *device; /* may be NULL if no outputs are computed */
 };
@@ -44,6 +45,8 @@ MUST_USE enum status task_session_open(struct task_session *session, const struc
  * the mean loss, NaN without labels. */
 MUST_USE enum status task_session_run(struct task_session *session, const char *const *paths, int64_t count, enum task_use use,
 				      struct task_set *out, struct task_outputs *outputs, double *out_loss);
+/* Writes the record anew, with what task.tune() has found, into the model's folder. */
+MUST_USE enum status task_session_save_record(struct task_session *session);
 void task_session_close(struct task_session *session);
 
 #endif

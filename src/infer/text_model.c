@@ -76,6 +76,8 @@ static enum status open_task(struct text_model *model, struct pool *pool, const 
 					      state->task->name, settings->tool),
 				    "bertc predict answers files of such texts");
 	state->settings.quiet = true;
+	if (settings->min_score > 0 && state->task->calibrates)
+		state->calibration.min_score = settings->min_score;
 	TRY(open_session(model, pool, settings, folder, &model->task.heads, MISSING_NOTHING, state->settings.max_seq_length));
 	return open_tokenizers(model);
 }
@@ -186,8 +188,9 @@ void text_model_scores(const struct text_model *model, const float *logits, bool
 {
 	const struct task_state *state = &model->task.state;
 	int32_t count = model->task.heads.head[0].outputs;
-	if (!raw && state->task->target == TARGET_CLASS && count > 1) {
-		task_probabilities(logits, count, out);
+	if (!raw && state->labels.count == count &&
+	    ((state->task->target == TARGET_CLASS && count > 1) || state->task->target == TARGET_CLASSES)) {
+		task_shares(state, logits, out);
 		return;
 	}
 	for (int32_t i = 0; i < count; i++)

@@ -36,6 +36,7 @@ void task_preview_begin(struct task_preview *preview, int64_t step)
 	preview->wrong = preview->examples = 0;
 	preview->confusion.classes = 0;
 	preview->per_class_count = 0;
+	preview->scores = (struct report_scores){.temperature = 0};
 	preview->point_count = preview->point_number = 0;
 	preview->point_stride = 1;
 }
@@ -170,6 +171,7 @@ static void write_preview(const void *context, struct buffer *html)
 		report_confusion_classes_html(&preview->confusion, html);
 	}
 	report_classes_html(preview->per_class, preview->per_class_count, html);
+	report_scores_html(&preview->scores, html);
 	if (preview->examples > 0)
 		report_errors_html(preview->errors, preview->error_count, preview->point_count > 0 ? -1 : preview->wrong,
 				   preview->examples, html);

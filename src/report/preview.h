@@ -4,6 +4,7 @@
 #ifndef REPORT_PREVIEW_H
 #define REPORT_PREVIEW_H
 
+#include "base/measures.h"
 #include "report/task.h"
 
 /* The whole matrix for up to this many classes; for more, the pairs confused most often. */
@@ -50,6 +51,17 @@ struct report_point {
 };
 /* A chart of predicted against right values. */
 void report_scatter_html(const struct report_point *points, int64_t count, struct buffer *out);
+
+/* Probabilities of answers, right or wrong, as the model gives them and with a temperature. */
+#define PREVIEW_STEPS 600
+struct report_scores {
+	struct score_bins plain, calibrated; /* calibrated: empty if there is no temperature */
+	double temperature;
+	/* The plain ones in steps of equal width of their logits, for precision and recall at each: wrong, right. */
+	int64_t steps[PREVIEW_STEPS][2];
+};
+/* Charts of how often probabilities are right, and of precision against recall. */
+void report_scores_html(const struct report_scores *scores, struct buffer *out);
 
 /* One run of a sweep, which repeats a training with different settings. */
 struct report_sweep_run {
@@ -98,6 +110,7 @@ struct task_preview {
 	struct report_error errors[PREVIEW_ERRORS]; /* highest loss first; texts are owned */
 	int error_count;
 	int64_t wrong, examples;
+	struct report_scores scores;
 	struct report_point *points; /* if there are more than PREVIEW_POINTS, every point_stride-th */
 	int64_t point_count, point_stride, point_number;
 };
@@ -111,6 +124,8 @@ MUST_USE enum status task_preview_classes(struct task_preview *preview, const st
 MUST_USE enum status task_preview_example(struct task_preview *preview, const struct report_error *error);
 /* Adds a value and its prediction. */
 MUST_USE enum status task_preview_point(struct task_preview *preview, struct report_point point);
+/* Adds a probability, and whether what it is about was right. */
+void task_preview_score(struct task_preview *preview, double score, bool right);
 void task_preview_release(struct task_preview *preview);
 /* The preview for a report; `preview` is borrowed. */
 struct report_preview task_preview_of(struct task_preview *preview);

@@ -45,6 +45,13 @@ const struct option labeled_rows[] = {
 	 .help = "dev set measure that selects the best checkpoint and triggers early stopping, such as accuracy, f1, or loss"},
 	{ROW(on_bad_record, ROLE_RESULT, "WHAT"), .range = "stop|skip", .fallback = "stop",
 	 .help = "on a row that cannot be used: stop with an error, or skip and count it"},
+	{.group = calibration_rows, .field = offsetof(struct labeled_options, calibration)},
+	{.reworded = true, .name = "calibrate",
+	 .help = "after training, find on the first dev set the temperature that makes probabilities of classes or labels as "
+	 "often right as they say"},
+	{.reworded = true, .name = "thresholds",
+	 .help = "after training, choose on the first dev set the probability that each label must reach: for the best F1 "
+	 "(several labels, or two classes), or for a precision P from 0 to 1"},
 	{.group = task_rows, .field = offsetof(struct labeled_options, own)},
 	{0},
 };

@@ -60,8 +60,9 @@ static enum status tune(struct labeled_run *labeled, const struct labeled_settin
 	struct measures measures = {0};
 	if (!labeled->state.task->tunes || !labeled->state.task->tunes(&labeled->state))
 		return OK;
-	TRY(labeled_score(settings, &run->memory.replica, &labeled->dev[0], &outputs, &measures));
-	enum status status = labeled->state.task->tune(&labeled->state, &labeled->dev[0], &outputs);
+	if (labeled->dev_count > 0)
+		TRY(labeled_score(settings, &run->memory.replica, &labeled->dev[0], &outputs, &measures));
+	enum status status = labeled->state.task->tune(&labeled->state, labeled->dev, &outputs);
 	task_outputs_release(&outputs);
 	if (status == OK)
 		status = labeled_run_record(labeled);

@@ -164,7 +164,10 @@ done:
 static enum status do_without_dev(const struct labeled_run *labeled)
 {
 	const struct run *run = labeled->run;
+	const struct calibration_options *calibration = &labeled->given->calibration;
 	const char *option = labeled->run->values->saving.save_best            ? "save_best"
+			     : calibration->calibrate                          ? "calibrate"
+			     : calibration->thresholds                         ? "thresholds"
 			     : run->values->saving.best_by                     ? "best_by"
 			     : run->values->length.early_stopping_patience > 0 ? "early_stopping_patience"
 									       : NULL;
@@ -240,6 +243,8 @@ static enum status find_task(struct labeled_run *labeled)
 	const struct task *task;
 	TRY(task_find(given->task, &task, &state->settings.layout));
 	TRY(task_state_open(state, task, task_options_of(&given->own, task)));
+	TRY(calibration_check(&given->calibration, state));
+	state->settings.calibration = &given->calibration;
 	if (given->class_weights && !state->task->weighs_classes)
 		return error_set(ERR_USAGE, "--class_weights is for tasks that choose one of several classes, not for %s",
 				 state->task->name);

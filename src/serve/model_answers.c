@@ -154,6 +154,14 @@ static bool write_texts(const struct model_work *work, struct buffer *out)
 
 /* ---- Scores ---- */
 
+/* All classes or labels are listed, unless it is up to thresholds which of them are answers. */
+static bool is_listed(const struct task_state *state, const float *logits, int32_t label)
+{
+	if (!task_chooses_answers(state))
+		return true;
+	return state->task->target == TARGET_CLASS ? task_class(state, logits) == label : task_has_label(state, logits, label);
+}
+
 static bool write_scores(struct model_work *work, struct buffer *out, struct api_error *error)
 {
 	struct json_writer writer = {.out = out};
@@ -168,11 +176,14 @@ static bool write_scores(struct model_work *work, struct buffer *out, struct api
 	if (work->request->is_list)
 		json_open(&writer, NULL, '[');
 	for (int64_t t = 0; t < work->request->count; t++) {
-		text_model_scores(&work->model->text, task_output(&work->outputs, t), work->request->raw_scores, values);
+		const float *logits = task_output(&work->outputs, t);
+		int32_t listed = 0;
+		text_model_scores(&work->model->text, logits, work->request->raw_scores, values);
 		for (int32_t i = 0; i < count; i++)
-			scores[i] = (struct api_score){.label = text_model_label(&work->model->text, i, names[i]),
-						       .score = values[i]};
-		tei_write_predictions(&writer, scores, count);
+			if (work->request->raw_scores || is_listed(&work->model->text.task.state, logits, i))
+				scores[listed++] = (struct api_score){.label = text_model_label(&work->model->text, i, names[i]),
+								      .score = values[i]};
+		tei_write_predictions(&writer, scores, listed);
 	}
 	if (work->request->is_list)
 		json_close(&writer);

@@ -105,6 +105,7 @@ static enum status open_model(struct served_model *model, const struct models *m
 	const struct text_model_settings with = {.device = settings->device,
 						 .batch_tokens = settings->max_batch_tokens,
 						 .max_seq_length = settings->max_seq_length,
+						 .min_score = settings->min_score,
 						 .tool = "the service"};
 	TRY(text_model_open(&model->text, model->folder, models->pool, &with));
 	model->tasks = find_tasks(&model->text);

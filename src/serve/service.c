@@ -504,7 +504,8 @@ enum status service_open(struct service **out, const struct service_options *set
 {
 	const struct models_settings of_models = {.device = settings->device,
 						  .max_batch_tokens = settings->max_batch_tokens,
-						  .max_seq_length = settings->max_seq_length};
+						  .max_seq_length = settings->max_seq_length,
+						  .min_score = settings->min_score};
 	struct service *service;
 	enum status status;
 	*out = NULL;

@@ -16,7 +16,7 @@ struct service_options {
 	bool auto_truncate;
 	int64_t max_seq_length, max_batch_tokens, max_queue_tokens, max_concurrent_requests, max_client_batch_size,
 		max_body_bytes, max_connections;
-	double max_wait_ms, request_timeout;
+	double max_wait_ms, request_timeout, min_score;
 	struct device_options device;
 };
 

@@ -307,7 +307,7 @@ static enum status count_classes(const struct task_state *state, const struct ta
 	int32_t *predicted;
 	TRY(memory_new(&predicted, outputs->count, sizeof *predicted, "predictions"));
 	for (int64_t i = 0; i < outputs->count; i++)
-		predicted[i] = task_best(task_output(outputs, i), state->labels.count);
+		predicted[i] = task_class(state, task_output(outputs, i));
 	enum status status =
 		confusion_make(out, (int32_t)state->labels.count, set->encoded.items[0].classes, predicted, outputs->count);
 	free(predicted);
@@ -328,14 +328,15 @@ enum status classification_score(const struct task_state *state, const struct ta
 	TRY_GOTO(memory_new(&shares, classes, sizeof *shares, "predictions"), done);
 	for (int64_t i = 0; i < count; i++) {
 		const float *logits = task_output(outputs, i);
-		task_probabilities(logits, classes, shares);
+		task_shares(state, logits, shares);
 		positive[i] = gold[i] == 1;
 		scores[i] = classes == 2 ? shares[1] : 0;
 	}
 	TRY_GOTO(count_classes(state, set, outputs, &confusion), done);
 	measure_classes(&confusion, negative_class(state), out);
 	if (classes == 2)
-		status = measure_auc(scores, positive, count, out);
+		TRY_GOTO(measure_auc(scores, positive, count, out), done);
+	status = calibration_measures(state, set, outputs, out);
 done:
 	confusion_release(&confusion);
 	free(positive);
@@ -372,8 +373,9 @@ static enum status measure_labels(const struct task_state *state, const struct t
 	TRY_GOTO(memory_new(&gold, all, 1, "predictions"), done);
 	TRY_GOTO(memory_new(&predicted, all, 1, "predictions"), done);
 	for (int64_t i = 0; i < all; i++) {
+		int64_t label = i % state->labels.count;
 		gold[i] = set->encoded.items[0].numbers[i] > 0.5f;
-		predicted[i] = outputs->values[i] > 0;
+		predicted[i] = task_has_label(state, outputs->values + i - label, label);
 	}
 	status = measure_multilabel(gold, predicted, outputs->count, (int32_t)state->labels.count, per_label, out);
 done:
@@ -385,7 +387,8 @@ done:
 static enum status score_labels(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 				struct measures *out)
 {
-	return measure_labels(state, set, outputs, NULL, out);
+	TRY(measure_labels(state, set, outputs, NULL, out));
+	return calibration_measures(state, set, outputs, out);
 }
 
 /* Room for a score of each label. */
@@ -476,13 +479,10 @@ static int64_t value_count(const struct task_state *state)
  * value_count() numbers. */
 static void find_values(const struct task_state *state, const float *own, double *shares, float *out)
 {
-	int64_t width = value_count(state);
-	if (state->task->target == TARGET_CLASS)
-		task_probabilities(own, width, shares);
-	for (int64_t k = 0; k < width; k++)
-		out[k] = state->task->target == TARGET_NUMBER    ? own[k]
-			 : state->task->target == TARGET_CLASSES ? (float)task_sigmoid(own[k])
-								 : (float)shares[k];
+	if (state->task->target != TARGET_NUMBER)
+		task_shares(state, own, shares);
+	for (int64_t k = 0; k < value_count(state); k++)
+		out[k] = state->task->target == TARGET_NUMBER ? own[k] : (float)shares[k];
 }
 
 enum status classification_put_tsv(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
@@ -517,7 +517,7 @@ enum status classification_write(const struct task_state *state, const struct ta
 	TRY_GOTO(memory_new(&shares, width, sizeof *shares, "results"), done);
 	for (int64_t i = 0; i < outputs->count; i++) {
 		const float *own = task_output(outputs, i);
-		classes[i] = task_best(own, width);
+		classes[i] = state->task->target == TARGET_CLASS ? task_class(state, own) : 0;
 		find_values(state, own, shares, values + i * width);
 	}
 	TRY_GOTO(path_join(path, folder, "test_results.tsv"), done);
@@ -532,6 +532,15 @@ done:
 	free(classes);
 	free(shares);
 	return status;
+}
+
+/* The name of a class, or null. */
+static void put_label(const struct task_state *state, int32_t class_id, struct json_writer *writer)
+{
+	if (class_id < 0)
+		json_put_null(writer, "label");
+	else
+		json_put_string(writer, "label", state->labels.labels[class_id].name);
 }
 
 enum status classification_put(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
@@ -549,16 +558,14 @@ enum status classification_put(const struct task_state *state, const struct task
 		return buffer_status(out);
 	}
 	TRY(memory_new(&shares, labels->count, sizeof *shares, "probabilities"));
+	task_shares(state, own, shares);
 	if (state->task->target == TARGET_CLASS) {
-		task_probabilities(own, labels->count, shares);
-		json_put_string(&writer, "label", labels->labels[task_best(own, labels->count)].name);
+		put_label(state, task_class(state, own), &writer);
 	} else {
 		json_open(&writer, "labels", '[');
-		for (int64_t i = 0; i < labels->count; i++) {
-			shares[i] = task_sigmoid(own[i]);
-			if (own[i] > 0)
+		for (int64_t i = 0; i < labels->count; i++)
+			if (task_has_label(state, own, i))
 				json_put_string(&writer, NULL, labels->labels[i].name);
-		}
 		json_close(&writer);
 	}
 	json_open(&writer, "probabilities", '{');
@@ -576,23 +583,24 @@ enum status classification_put_pipeline(const struct task_state *state, const st
 	const float *own = task_output(outputs, example);
 	const struct label_set *labels = &state->labels;
 	struct json_writer writer = {.out = out};
-	double *shares = NULL, score = own[0];
-	int32_t best = labels->count > 0 ? task_best(own, labels->count) : 0;
+	double *shares = NULL;
+	bool chooses = task_chooses_answers(state), is_number = state->task->target == TARGET_NUMBER;
+	int32_t answer = is_number ? 0 : chooses ? task_class(state, own) : task_best(own, labels->count);
 	(void)set;
-	if (state->task->target == TARGET_CLASS) {
-		TRY(memory_new(&shares, labels->count, sizeof *shares, "probabilities"));
-		task_probabilities(own, labels->count, shares);
-		score = shares[best];
-		free(shares);
-	} else if (state->task->target == TARGET_CLASSES) {
-		score = task_sigmoid(own[best]);
-	}
+	TRY(memory_new(&shares, value_count(state), sizeof *shares, "probabilities"));
+	if (!is_number)
+		task_shares(state, own, shares);
 	json_open(&writer, NULL, '[');
-	json_open(&writer, NULL, '{');
-	json_put_string(&writer, "label", labels->count > 0 ? labels->labels[best].name : "LABEL_0");
-	json_put_double(&writer, "score", score);
+	for (int64_t i = 0; i < value_count(state); i++) {
+		if (chooses && state->task->target == TARGET_CLASSES ? !task_has_label(state, own, i) : i != answer)
+			continue;
+		json_open(&writer, NULL, '{');
+		json_put_string(&writer, "label", labels->count > 0 ? labels->labels[i].name : "LABEL_0");
+		json_put_double(&writer, "score", is_number ? own[0] : shares[i]);
+		json_close(&writer);
+	}
 	json_close(&writer);
-	json_close(&writer);
+	free(shares);
 	return buffer_status(out);
 }
 
@@ -610,6 +618,9 @@ const struct task task_classification = {
 	.view = VIEW_CLASSES,
 	.streams = true,
 	.weighs_classes = true,
+	.calibrates = true,
+	.tunes = calibration_tunes,
+	.tune = calibration_tune,
 	.read = classification_read,
 	.take = task_take_texts,
 	.encode = encode_texts,
@@ -680,6 +691,9 @@ const struct task task_multilabel = {
 	.decides = "f1_micro",
 	.view = VIEW_LABELS,
 	.streams = true,
+	.calibrates = true,
+	.tunes = calibration_tunes,
+	.tune = calibration_tune,
 	.read = classification_read,
 	.take = task_take_texts,
 	.encode = encode_texts,

@@ -31,13 +31,14 @@ MUST_USE enum status classification_score_classes(const struct task_state *state
 /* Writes test_results.tsv, for classes predict.txt, and the files that GLUE's server accepts. */
 MUST_USE enum status classification_write(const struct task_state *state, const struct task_set *set,
 					  const struct task_outputs *outputs, const char *folder);
-/* Appends {"label", "probabilities"}, {"value"} or {"labels", "probabilities"}. */
+/* Appends {"label", "probabilities"}, {"value"} or {"labels", "probabilities"}; the label is null if none is the answer. */
 MUST_USE enum status classification_put(const struct task_state *state, const struct task_set *set,
 					const struct task_outputs *outputs, int64_t example, struct buffer *out);
 /* Appends the probability of each class or label in their order, or the number: a row of test_results.tsv. */
 MUST_USE enum status classification_put_tsv(const struct task_state *state, const struct task_set *set,
 					    const struct task_outputs *outputs, int64_t example, struct buffer *out);
-/* Appends [{"label", "score"}] with the best label, or with the number under the name that unnamed labels have. */
+/* Appends [{"label", "score"}] with the best label, or with the number under the name that unnamed labels have; with thresholds
+ * or a least score, only labels that are answers. */
 MUST_USE enum status classification_put_pipeline(const struct task_state *state, const struct task_set *set,
 						 const struct task_outputs *outputs, int64_t example, struct buffer *out);
 

@@ -39,12 +39,13 @@ enum status confusion_make(struct confusion *out, int32_t classes, const int32_t
 {
 	BUG_IF(classes < 1);
 	out->classes = classes;
-	TRY(memory_new(&out->counts, (int64_t)classes * classes, sizeof *out->counts, "confusion counts"));
+	TRY(memory_new(&out->counts, (int64_t)classes * (classes + 1), sizeof *out->counts, "confusion counts"));
 	for (int64_t i = 0; i < count; i++) {
 		if (gold[i] < 0)
 			continue;
-		BUG_IF(gold[i] >= classes || predicted[i] < 0 || predicted[i] >= classes);
-		out->counts[(int64_t)gold[i] * classes + predicted[i]]++;
+		BUG_IF(gold[i] >= classes || predicted[i] >= classes);
+		out->counts[predicted[i] < 0 ? (int64_t)classes * classes + gold[i]
+					     : (int64_t)gold[i] * classes + predicted[i]]++;
 	}
 	return OK;
 }
@@ -57,7 +58,7 @@ void confusion_release(struct confusion *confusion)
 
 struct class_score confusion_class(const struct confusion *confusion, int32_t class_id)
 {
-	int64_t classes = confusion->classes, support = 0, predicted = 0;
+	int64_t classes = confusion->classes, support = confusion->counts[classes * classes + class_id], predicted = 0;
 	BUG_IF(class_id < 0 || class_id >= classes);
 	for (int64_t other = 0; other < classes; other++) {
 		support += confusion->counts[class_id * classes + other];
@@ -75,7 +76,7 @@ static double matthews(double correct, double all, double predicted_gold, double
 
 void measure_classes(const struct confusion *confusion, int32_t negative, struct measures *out)
 {
-	double all = 0, correct = 0, predicted_gold = 0, predicted_squares = 0, gold_squares = 0;
+	double all = 0, correct = 0, answered = 0, predicted_gold = 0, predicted_squares = 0, gold_squares = 0;
 	struct class_score sum = {0};
 	int64_t present = 0, micro_correct = 0, micro_support = 0, micro_predicted = 0;
 	for (int32_t i = 0; i < confusion->classes; i++) {
@@ -83,6 +84,7 @@ void measure_classes(const struct confusion *confusion, int32_t negative, struct
 		double support = (double)score.support, predicted = (double)score.predicted;
 		all += support;
 		correct += (double)score.correct;
+		answered += predicted;
 		predicted_gold += support * predicted;
 		predicted_squares += predicted * predicted;
 		gold_squares += support * support;
@@ -106,6 +108,7 @@ void measure_classes(const struct confusion *confusion, int32_t negative, struct
 					   0,
 					   0};
 	bool empty = all == 0;
+	predicted_squares += (all - answered) * (all - answered); /* no answer is like a class of its own */
 	add_share(out, "accuracy", correct / all);
 	add_share(out, "precision", empty ? NAN : sum.precision);
 	add_share(out, "recall", empty ? NAN : sum.recall);

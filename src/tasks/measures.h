@@ -13,13 +13,13 @@
 #include "base/measures.h"
 #include "base/string_store.h"
 
-/* Counts of pairs: counts[gold * classes + predicted]. */
+/* Counts of pairs: counts[gold * classes + predicted]; then, for each gold class, how often there was no prediction. */
 struct confusion {
 	int32_t classes;
 	int64_t *counts;
 };
 /* Counts the pairs of gold[count] and predicted[count], all below `classes`. Pairs without a gold label (negative) are left
- * out. */
+ * out; a negative prediction is none. */
 MUST_USE enum status confusion_make(struct confusion *out, int32_t classes, const int32_t *gold, const int32_t *predicted,
 				    int64_t count);
 void confusion_release(struct confusion *confusion);

@@ -48,6 +48,7 @@ enum status task_record_write(const struct task_state *state, struct buffer *out
 		state->task->put_record(state->own, &writer);
 	if (settings->negative_label)
 		json_put_string(&writer, "negative_label", settings->negative_label);
+	calibration_put_record(&state->calibration, &writer);
 	put_columns(&writer, &settings->trained);
 	put_rows(&writer, &state->trained_rows);
 	json_close(&writer);
@@ -105,6 +106,7 @@ enum status task_record_read(const struct json *record, const char *name, struct
 	settings->max_seq_length = (int32_t)length;
 	TRY(json_get_string(record, name, "negative_label", &settings->negative_label));
 	TRY(read_rows(record, name, &state->trained_rows));
+	TRY(calibration_read_record(record, name, &state->calibration));
 	if (state->task->read_record)
 		TRY(state->task->read_record(record, name, state->own));
 	return columns ? read_columns(columns, name, &settings->trained) : OK;

@@ -207,6 +207,7 @@ void task_state_release(struct task_state *state)
 	label_set_release(&state->labels);
 	free(state->label_weights);
 	row_hashes_release(&state->trained_rows);
+	calibration_release(&state->calibration);
 	free(state->own);
 	*state = (struct task_state){0};
 }

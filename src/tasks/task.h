@@ -12,6 +12,7 @@
 #include "data/row_hashes.h"
 #include "formats/bad_records.h"
 #include "model/heads.h"
+#include "tasks/calibration.h"
 #include "tasks/contrastive.h"
 #include "tasks/examples.h"
 #include "tasks/labels.h"
@@ -39,7 +40,8 @@ struct task_settings {
 	const char *class_weights;    /* NULL, "balanced" or "a:2,b:1" */
 	const char *negative_columns; /* of texts that do not match: names or numbers, separated by commas; NULL: found */
 	const char *negative_label;   /* the class left out of micro F1; NULL: none */
-	struct vocab *vocab;          /* for training: the tokenizer's, whose unused entries may become markers; else NULL */
+	const struct calibration_options *calibration; /* for tune(); NULL: none */
+	struct vocab *vocab; /* for training: the tokenizer's, whose unused entries may become markers; else NULL */
 	struct bad_records *bad;
 	const struct example_piece *piece; /* for predictions: read only this part of the file; NULL: files are read whole */
 	bool quiet;   /* do not log that texts were cut: for a service, which answers one request after the other */
@@ -85,6 +87,7 @@ struct task_state {
 	const char *decides;            /* the measure that chooses the best checkpoint, if that depends on the files; NULL: the
 					   task's */
 	float *label_weights;           /* [labels.count], or NULL */
+	struct calibration calibration; /* as found by tune(), or as recorded */
 	struct row_hashes trained_rows; /* of the training files, a sample; none if the record has none */
 };
 
@@ -156,6 +159,7 @@ struct task {
 	bool streams;                  /* files are read piece by piece, since a row's answer depends on that row alone */
 	bool has_windows;              /* texts longer than the model takes are split into several sequences, not cut */
 	bool weighs_classes;           /* --class_weights applies */
+	bool calibrates;               /* answers are classes or labels with probabilities, by tasks/calibration.h */
 	bool output_is_logit;          /* the number is the sigmoid of the output; otherwise it is the output itself */
 	bool makes_vectors;            /* models are sentence-transformers folders, with pooling and prompts in place of a head */
 	bool scores_test;              /* --do_eval without a dev set scores the test set, as run_squad.py does */
@@ -196,8 +200,8 @@ struct task {
 	/* Passes on the answers to a set that has labels. NULL: the task has none that a person could compare. */
 	enum status (*examine)(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 			       struct task_answer_reader reader);
-	/* After training: chooses settings so that the answers to the first dev set are best, if that is asked for (tunes). NULL:
-	 * there are none. */
+	/* After training: chooses settings so that the answers to the first dev set (NULL: there is none) are best, if that is
+	 * asked for (tunes). NULL: there are none. */
 	bool (*tunes)(const struct task_state *state);
 	enum status (*tune)(struct task_state *state, const struct task_set *set, const struct task_outputs *outputs);
 	/* For a task whose loss is over the vectors of a whole step (LOSS_VECTORS): the mean over the step's examples, which are

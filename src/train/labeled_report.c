@@ -9,6 +9,30 @@
 
 /* ---- What is shown of the newest evaluation ---- */
 
+static void take_score(void *context, double score, bool right)
+{
+	task_preview_score(context, score, right);
+}
+
+static void take_calibrated(void *context, double score, bool right)
+{
+	score_bins_add(context, score, right);
+}
+
+/* How often probabilities are right and, if the run calibrates them, how often they would be. */
+static enum status show_scores(const struct labeled_settings *settings, const struct task_set *set,
+			       const struct task_outputs *outputs)
+{
+	const struct task_state *task = settings->task;
+	struct report_scores *scores = &settings->preview->scores;
+	TRY(calibration_examine(task, set, outputs, 1, take_score, settings->preview));
+	if (task->settings.calibration && task->settings.calibration->calibrate)
+		TRY(calibration_temperature(task, set, outputs, &scores->temperature));
+	return scores->temperature > 0
+		       ? calibration_examine(task, set, outputs, scores->temperature, take_calibrated, &scores->calibrated)
+		       : OK;
+}
+
 /* Which classes are mistaken for each other, and the worst errors. */
 static enum status show_classes(const struct labeled_settings *settings, const struct task_set *set,
 				const struct task_outputs *outputs)
@@ -43,7 +67,7 @@ static enum status show_classes(const struct labeled_settings *settings, const s
 	if (status == OK)
 		status = task_preview_confusion(settings->preview, counts);
 	free(counts);
-	return status;
+	return status == OK ? show_scores(settings, set, outputs) : status;
 }
 
 /* Each label separately, and the examples in which any label is wrong. */
@@ -87,7 +111,8 @@ static enum status show_labels(const struct labeled_settings *settings, const st
 					     .loss = loss};
 		TRY_GOTO(task_preview_example(settings->preview, wrong ? &error : NULL), done);
 	}
-	status = task_preview_classes(settings->preview, classes, labels->count);
+	TRY_GOTO(task_preview_classes(settings->preview, classes, labels->count), done);
+	status = show_scores(settings, set, outputs);
 done:
 	free(classes);
 	buffer_release(&right);

@@ -51,6 +51,8 @@ MUST_USE enum status checkpoint_folder_publish_new(const char *parent, const cha
 MUST_USE enum status checkpoint_folder_check_own(const char *parent, const char *name);
 /* Lists `folder` as the finished model of the run in `parent`: call it after its manifest has changed. */
 MUST_USE enum status checkpoint_folder_list_final(const char *parent, const char *folder);
+/* Adds or replaces a file in a model's folder, with its manifest, if it has one, and the list of the run that made it. */
+MUST_USE enum status checkpoint_folder_put_file(const char *path, const void *bytes, size_t size);
 /* Removes a checkpoint; what a run did not make is ERR_USAGE. */
 MUST_USE enum status checkpoint_folder_discard(const char *parent, const char *name);
 /* Removes a temporary folder that will not be published. Keeps and returns the error that was set before. */

@@ -259,6 +259,29 @@ static void test_preview_keeps_the_worst(void **state)
 	task_preview_release(&preview);
 }
 
+/* Ten answers at 90 % of which seven are right, ten at 20 % of which two are. */
+static void test_scores(void **state)
+{
+	struct task_preview preview = {.classes = 0};
+	task_preview_begin(&preview, 1);
+	report_scores_html(&preview.scores, &html);
+	assert_int_equal(html.size, 0);
+	for (int i = 0; i < 10; i++) {
+		task_preview_score(&preview, 0.9, i < 7);
+		task_preview_score(&preview, 0.2, i < 2);
+	}
+	report_scores_html(&preview.scores, &html);
+	assert_non_null(strstr(text_of(), "right: 10.0 %"));
+	assert_null(strstr(text_of(), "calibrated"));
+	assert_int_equal(count_of("<figure>"), 2);
+	preview.scores.temperature = 2;
+	score_bins_add(&preview.scores.calibrated, 0.75, true);
+	buffer_clear(&html);
+	report_scores_html(&preview.scores, &html);
+	assert_non_null(strstr(text_of(), "10.0 %, and 25.0 % with a temperature of 2"));
+	task_preview_release(&preview);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -267,6 +290,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_undefined_shares, clear),
 		cmocka_unit_test_teardown(test_many_classes, clear),
 		cmocka_unit_test_teardown(test_errors_are_escaped, clear),
+		cmocka_unit_test_teardown(test_scores, clear),
 		cmocka_unit_test_teardown(test_spans_are_marked, clear),
 		cmocka_unit_test_teardown(test_scatter, clear),
 		cmocka_unit_test_teardown(test_sweep, clear),
