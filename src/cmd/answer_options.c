@@ -24,7 +24,7 @@ const struct option answer_input_rows[] = {
 	 .help = "what separates the two texts of a pair in one line, as in 'a ||| b'; its last occurrence counts"},
 	{ROW(max_seq_length, ROLE_RESULT, "N"), .range = "8..65536",
 	 .fallback_text = "as the folder says, but at most the model's number of positions",
-	 .help = "maximum number of tokens per text, including [CLS] and [SEP]"},
+	 .help = "maximum number of tokens per text, including special ones such as [CLS]"},
 	{ROW(long_texts, ROLE_RESULT, "WHAT"), .range = "cut|windows|stop", .fallback = "cut",
 	 .help = "what to do with texts that are too long: cut and count them, split them into windows, or stop with an error"},
 	{ROW(doc_stride, ROLE_RESULT, "N"), .range = "1..65536",

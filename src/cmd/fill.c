@@ -38,7 +38,7 @@ static const struct option fill_options[] = {
 static const struct command_text fill_text = {
 	.name = "fill",
 	.synopsis = "--model FOLDER [options] TEXT...",
-	.summary = "fill in the [MASK] of a text",
+	.summary = "fill in the blanks of a text",
 	.description =
 		"Prints the most probable words for each [MASK] (<mask> where that is the model's token for it), with their "
 		"probabilities. A TEXT of - reads texts from standard input, one per line.",
@@ -70,14 +70,10 @@ struct blanks {
 	const float *probabilities; /* [count][k] */
 };
 
-/* A word as a person reads it, without the space that other tokenizers than WordPiece keep before it. */
 static void put_word(struct buffer *out, const struct vocab *vocab, int32_t id)
 {
 	struct buffer word = {0};
-	if (id < vocab->count)
-		vocab_decode(vocab, &id, 1, false, &word);
-	const char *text = id < vocab->count ? buffer_string(&word) : blank_word(vocab, id);
-	const char *shown = TEXT_SHOWN(text + strspn(text, " "));
+	const char *shown = TEXT_SHOWN(blank_word(vocab, id, &word));
 	buffer_append(out, shown, strlen(shown));
 	buffer_release(&word);
 }

@@ -55,13 +55,14 @@ static const struct command_text text = {
 	.name = "prepare",
 	.synopsis = "--corpus PATH... --vocab_file FILE --out PREFIX [options]",
 	.summary = "convert text into token shards",
-	.description = "Splits text into documents and sentences, encodes them with a WordPiece vocabulary, and writes token "
-		       "shards in Megatron's format: PREFIX.bin with the ids, PREFIX.idx with lengths and document ends, and "
-		       "PREFIX.json, which records how they were made. `bertc pretrain --data PREFIX` reads them.\n\nMemory use "
-		       "does not depend on the size of the text. To resume a stopped or killed run, run the same command again. "
-		       "Documents are held out by a hash of their content, so the choice does not depend on their order, and "
-		       "copies of a document always end up on the same side. Duplicate documents and sentences are counted, and "
-		       "skipped on request; PREFIX.html shows counts, lengths, and samples.",
+	.description =
+		"Splits text into documents and sentences, encodes them with the tokenizer of a vocabulary, and writes token "
+		"shards in Megatron's format: PREFIX.bin with the ids, PREFIX.idx with lengths and document ends, and "
+		"PREFIX.json, which records how they were made. `bertc pretrain --data PREFIX` reads them.\n\nMemory use "
+		"does not depend on the size of the text. To resume a stopped or killed run, run the same command again. "
+		"Documents are held out by a hash of their content, so the choice does not depend on their order, and "
+		"copies of a document always end up on the same side. Duplicate documents and sentences are counted, and "
+		"skipped on request; PREFIX.html shows counts, lengths, and samples.",
 	.examples = "bertc prepare --corpus 'text/*.txt.gz' --vocab_file vocab.txt --out data/wiki\tencode a folder\n"
 		    "bertc prepare --corpus text --vocab_file vocab.txt --held_out_fraction 0.01 --out data/wiki\talso "
 		    "data/wiki.held_out, for evaluation\n",

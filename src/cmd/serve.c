@@ -70,7 +70,7 @@ static const struct command_text serve_text = {
 		"depend on the other texts of its batch.\n\n"
 		"POST /v1/embeddings and GET /v1/models follow OpenAI's API, /v1/rerank and /v2/rerank Cohere's and Jina AI's; "
 		"/embed, /embed_all, /similarity, /predict, /rerank, /tokenize, /decode, /info, /health and /metrics follow "
-		"text-embeddings-inference; /fill fills in [MASK]s, and /answer answers questions about a paragraph. The page at "
+		"text-embeddings-inference; /fill fills in blanks, and /answer answers questions about a paragraph. The page at "
 		"/ lets you try every model in a browser, and /docs lists the endpoints.\n\n"
 		"The server speaks plain HTTP; for HTTPS, put a reverse proxy in front of it. With -v it logs one line per "
 		"request.",

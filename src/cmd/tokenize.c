@@ -44,9 +44,10 @@ static const struct option tokenize_options[] = {
 static const struct command_text help_text = {
 	.name = "tokenize",
 	.synopsis = "--vocab_file FILE [options] [PATH...|-]",
-	.summary = "turn text into WordPiece ids",
+	.summary = "turn text into ids of tokens",
 	.description = "Prints one line for each line of the text (a line ends at \\n alone), its entries separated by one "
-		       "space, without [CLS] and [SEP]. Without PATH, or with -, reads standard input; gzip, bzip2, zstd, and xz "
+		       "space, without special tokens such as [CLS]. Without PATH, or with -, reads standard input; gzip, bzip2, "
+		       "zstd, and xz "
 		       "files are recognized by their content.\n\nSpecial tokens written in the text, such as [MASK], are "
 		       "recognized as by Hugging Face; with --compat google they are words like any other. Bytes that are not "
 		       "UTF-8 are left out and counted on standard error.",

@@ -6,8 +6,9 @@
 #include "base/json.h"
 #include "text/vocab.h"
 
-/* The text of a vocabulary entry. A model may have more rows than the vocabulary has entries: those get a placeholder. */
-const char *blank_word(const struct vocab *vocab, int32_t id);
+/* A vocabulary entry as a person reads it, without the space that other tokenizers than WordPiece keep before a word. A model may
+ * have more rows than the vocabulary has entries: those get a placeholder. Valid while `room` is not used. */
+const char *blank_word(const struct vocab *vocab, int32_t id, struct buffer *room);
 
 /* Writes an object with a text and the words that fill its blanks: [blanks][k] words, most probable first, with their
  * probabilities. */

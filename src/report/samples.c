@@ -211,19 +211,18 @@ static void put_sentence(struct json_writer *writer, const struct vocab *vocab, 
 	samples_spell(vocab, sentence->ids, sentence->count, spell_plain, &text);
 	json_open(writer, NULL, '{');
 	json_put_text(writer, "text", buffer_string(&text), text.size);
-	buffer_release(&text);
 	json_open(writer, "blanks", '[');
 	for (int32_t b = 0; b < sentence->blanks; b++) {
 		const struct sample_blank *blank = &blanks[b];
 		json_open(writer, NULL, '{');
-		json_put_string(writer, "answer", vocab->text[sentence->answers[b]]);
+		json_put_string(writer, "answer", blank_word(vocab, sentence->answers[b], &text));
 		json_put_integer(writer, "answer_id", sentence->answers[b]);
 		json_put_integer(writer, "place", blank->place);
 		json_put_float(writer, "probability", blank->probability);
 		json_open(writer, "guesses", '[');
 		for (int i = 0; i < SAMPLE_SHOWN && i < vocab->count; i++) {
 			json_open(writer, NULL, '{');
-			json_put_string(writer, "token", blank_word(vocab, blank->ids[i]));
+			json_put_string(writer, "token", blank_word(vocab, blank->ids[i], &text));
 			json_put_integer(writer, "id", blank->ids[i]);
 			json_put_float(writer, "probability", blank->probabilities[i]);
 			json_close(writer);
@@ -233,6 +232,7 @@ static void put_sentence(struct json_writer *writer, const struct vocab *vocab, 
 	}
 	json_close(writer);
 	json_close(writer);
+	buffer_release(&text);
 }
 
 enum status samples_evaluate(struct samples *samples, const struct report_progress *state)
@@ -285,10 +285,11 @@ static bool is_cjk(const char *text)
 void samples_spell(const struct vocab *vocab, const int32_t *ids, int32_t count,
 		   void (*put)(void *context, const char *text, int32_t id, bool glued), void *context)
 {
-	bool glue_next = false, was_cjk = false;
+	bool is_wordpiece = vocab->prefix[0], glue_next = false, was_cjk = false;
+	struct buffer word = {0};
 	int quotes = 0;
 	for (int32_t i = 0; i < count; i++) {
-		const char *text = blank_word(vocab, ids[i]);
+		const char *text = blank_word(vocab, ids[i], &word);
 		bool piece = ids[i] < vocab->count && vocab->is_continuation[ids[i]], cjk = is_cjk(text);
 		bool single = text[0] && !text[1];
 		bool closes = single && strchr(".,;:!?)]}%'-", text[0]);
@@ -298,8 +299,11 @@ void samples_spell(const struct vocab *vocab, const int32_t *ids, int32_t count,
 			closes = !opens;
 			quotes++;
 		}
-		put(context, piece ? text + 2 : text, ids[i], i == 0 || piece || glue_next || closes || (cjk && was_cjk));
+		/* other tokenizers say of each word whether it follows a space */
+		bool attached = is_wordpiece && (glue_next || closes || (cjk && was_cjk));
+		put(context, is_wordpiece && piece ? text + strlen(vocab->prefix) : text, ids[i], i == 0 || piece || attached);
 		glue_next = opens;
 		was_cjk = cjk;
 	}
+	buffer_release(&word);
 }

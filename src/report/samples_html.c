@@ -14,6 +14,13 @@ struct spelling {
 	int32_t blank;
 };
 
+static void put_word(struct buffer *out, const char *before, const struct vocab *vocab, int32_t id, const char *after)
+{
+	struct buffer word = {0};
+	html_element(out, before, blank_word(vocab, id, &word), after);
+	buffer_release(&word);
+}
+
 /* Appends a token of a sentence; a blank shows the word that was masked. */
 static void put_token(void *context, const char *text, int32_t id, bool glued)
 {
@@ -24,8 +31,8 @@ static void put_token(void *context, const char *text, int32_t id, bool glued)
 		html_text(spelling->out, text);
 		return;
 	}
-	html_element(spelling->out, "<span class=\"blank\">",
-		     blank_word(spelling->vocab, spelling->sentence->answers[spelling->blank++]), "</span>");
+	put_word(spelling->out, "<span class=\"blank\">", spelling->vocab, spelling->sentence->answers[spelling->blank++],
+		 "</span>");
 }
 
 /* "1st", "2nd", "3rd", "11th", "23rd" */
@@ -42,8 +49,7 @@ static void put_guesses(const struct vocab *vocab, const struct sample_blank *bl
 	char number[16];
 	for (int i = 0; i < SAMPLE_SHOWN && i < vocab->count; i++) {
 		buffer_text(out, "<span class=\"w\">");
-		html_element(out, blank->ids[i] == answer ? "<span class=\"right\">" : "<span>", blank_word(vocab, blank->ids[i]),
-			     "</span>");
+		put_word(out, blank->ids[i] == answer ? "<span class=\"right\">" : "<span>", vocab, blank->ids[i], "</span>");
 		double percent = 100 * (double)blank->probabilities[i];
 		buffer_format(out, " <span class=\"p\">%.*f %%</span></span> ", percent < 9.5 ? 1 : 0, percent);
 	}
@@ -86,7 +92,7 @@ void samples_html(const struct samples *samples, struct buffer *out)
 		samples_spell(vocab, sentence->ids, sentence->count, put_token, &spelling);
 		buffer_text(out, "</p>\n<div style=\"overflow-x:auto\"><table><tr><th class=\"n\">step</th>");
 		for (int32_t b = 0; b < sentence->blanks; b++)
-			html_element(out, "<th>for \xE2\x80\x9C", blank_word(vocab, sentence->answers[b]), "\xE2\x80\x9D</th>");
+			put_word(out, "<th>for \xE2\x80\x9C", vocab, sentence->answers[b], "\xE2\x80\x9D</th>");
 		buffer_text(out, "</tr>\n");
 		for (int i = 0; i < shown; i++) {
 			const struct sample_evaluation *evaluation = &samples->evaluations[chosen[i]];

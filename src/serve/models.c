@@ -215,4 +215,7 @@ void model_put_info(const struct served_model *model, struct json_writer *writer
 			json_put_string(writer, NULL, api_task_name(t));
 	json_close(writer);
 	json_put_integer(writer, "max_input_length", model->text.longest);
+	const struct vocab *vocab = &model->text.session.tokenizer.vocab;
+	if (model_can(model, API_FILL))
+		json_put_string(writer, "mask_token", vocab->text[vocab->mask]);
 }

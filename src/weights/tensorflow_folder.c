@@ -12,12 +12,16 @@
 
 #define PREFIX "bert_model.ckpt"
 
-/* Google's code computes BERT only, and not with SiLU. */
-static enum status check_form(const struct model_config *config)
+/* Google's code computes BERT only, not with SiLU, and splits texts in BERT's way. */
+static enum status check_form(const struct model_config *config, const struct vocab *vocab)
 {
 	const struct model_form *form = model_form_of(config);
 	if (!form->is_googles)
 		return error_set(ERR_USAGE, "Google's code has no model of the form \"%s\"", form->model_type);
+	if (vocab->chain)
+		return error_set(
+			ERR_USAGE,
+			"Google's code has BERT's tokenizer only, and would split texts in another way than this model's");
 	if (config->untied)
 		return error_set(ERR_USAGE, "Google's code has no output layer that is not tied to the word embeddings");
 	return config->hidden_act != ACTIVATION_SILU ? OK : error_set(ERR_USAGE, "Google's code has no activation \"silu\"");
@@ -102,7 +106,7 @@ enum status tensorflow_folder_save(const char *folder, const struct model_folder
 {
 	static const char state[] = "model_checkpoint_path: \"" PREFIX "\"\nall_model_checkpoint_paths: \"" PREFIX "\"\n";
 	char path[PATH_BYTES];
-	TRY(check_form(&content->model->config));
+	TRY(check_form(&content->model->config, content->vocab));
 	TRY(save_checkpoint(folder, content, step));
 	TRY(save_config(folder, &content->model->config));
 	TRY(path_join(path, folder, "checkpoint"));

@@ -197,6 +197,29 @@ static void a_smaller_modernbert_has_some_of_the_layers(void **state)
 	safetensors_close(&small);
 }
 
+/* A teacher without segment types, of another form and width, teaches a BERT with the same tokenizer, and the reverse. */
+static void teachers_of_other_forms(void **state)
+{
+	assert_int_equal(program("finetune -q --task classification --model %s/modern --train %s/classification.train --out "
+				 "%s/modern-teacher "
+				 "--num_train_steps 1 --max_seq_length 24 --threads 1 " CPU,
+				 test_folder, test_folder, test_folder),
+			 0);
+	assert_int_equal(
+		program("finetune -q --task classification --model %s/base --teacher %s/modern-teacher --distill_layers uniform "
+			"--train %s/classification.train --out %s/of-modern --num_train_steps 1 --max_seq_length 24 --threads "
+			"1 " CPU,
+			test_folder, test_folder, test_folder, test_folder),
+		0);
+	assert_int_equal(
+		program("finetune -q --task classification --model %s/modern --teacher %s/classification-teacher "
+			"--distill_layers "
+			"uniform --train %s/classification.train --out %s/of-bert --num_train_steps 1 --max_seq_length 24 "
+			"--threads 1 " CPU,
+			test_folder, test_folder, test_folder, test_folder),
+		0);
+}
+
 #define TRY_TEACHER(status, part, teacher, more)                                                                                 \
 	assert_program(status, part,                                                                                             \
 		       "finetune -q --task classification --model %s/base --train %s/classification.train --out %s/bad "         \
@@ -249,6 +272,7 @@ int main(void)
 		cmocka_unit_test(classes_are_matched_by_name),
 		cmocka_unit_test(a_smaller_model_has_some_of_the_layers),
 		cmocka_unit_test(a_smaller_modernbert_has_some_of_the_layers),
+		cmocka_unit_test(teachers_of_other_forms),
 		cmocka_unit_test(teachers_must_fit),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);

@@ -211,6 +211,24 @@ static void test_spelling(void **state)
 	vocab_release(&vocab);
 }
 
+/* The tokens of a byte-level tokenizer say themselves which words follow a space. */
+static void test_spelling_of_marked_words(void **state)
+{
+	static const char json[] =
+		"{\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": true, "
+		"\"use_regex\": true}, \"decoder\": {\"type\": \"ByteLevel\"}, \"model\": {\"type\": \"BPE\", \"merges\": [], "
+		"\"vocab\": {\"<s>\": 0, \"\\u0120play\": 1, \"ing\": 2, \".\": 3, \"\\u0120(\": 4, \"a\": 5}}}";
+	static const int32_t ids[] = {1, 2, 4, 5, 3};
+	struct vocab vocab;
+	struct spelled spelled = {0};
+	assert_ok(file_write(test_path("tokenizer.json"), json, strlen(json)));
+	assert_ok(vocab_read(&vocab, test_path("tokenizer.json")));
+	samples_spell(&vocab, ids, sizeof ids / sizeof *ids, put, &spelled);
+	assert_string_equal(buffer_string(&spelled.text), "playing (a.");
+	buffer_release(&spelled.text);
+	vocab_release(&vocab);
+}
+
 /* The place of the right word is written as in English: 21st, 22nd, 23rd. */
 static void test_places(void **state)
 {
@@ -443,6 +461,7 @@ int main(void)
 		cmocka_unit_test(test_unigram),
 		cmocka_unit_test(test_unigram_of_static_instances),
 		cmocka_unit_test(test_spelling),
+		cmocka_unit_test(test_spelling_of_marked_words),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_page),
 		cmocka_unit_test(test_resumed_findings),
