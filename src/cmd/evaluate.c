@@ -26,6 +26,7 @@ struct evaluate_settings {
 	struct option_list corpus, data, input_file, test;
 	struct column_choice columns;
 	struct squad_prediction_settings predictions;
+	struct window_options windows;
 	struct calibration_options calibration;
 	struct task_options own;           /* of each task */
 	struct instance_options instances; /* of which two are options */
@@ -65,6 +66,7 @@ static const struct option evaluate_options[] = {
 	{ROW(test, ROLE_PLACE, "[NAME=]FILE..."),
 	 .help = "labeled examples of a task; with --predictions: questions in SQuAD's JSON"},
 	{.group = column_rows, .fallback_text = "as in training", .field = FIELD(columns)},
+	{.group = window_rows, .fallback_text = "as in training", .field = FIELD(windows)},
 	{.group = calibration_rows, .field = FIELD(calibration)},
 	{.reworded = true, .name = "min_score", .fallback_text = "as recorded"},
 	{.group = prediction_rows, .field = FIELD(predictions)},
@@ -318,6 +320,7 @@ static enum status score_task(const struct options *options, const struct evalua
 		.options = options,
 		.own = &settings->own,
 		.calibration = &settings->calibration,
+		.windows = &settings->windows,
 		.on_bad_record = settings->input.on_bad_record,
 		.device = &settings->device,
 	};

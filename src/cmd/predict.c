@@ -22,6 +22,7 @@ struct predict_settings {
 	enum on_bad_record on_bad_record;
 	enum answer_form format;
 	int64_t max_seq_length;
+	struct window_options windows;
 	struct calibration_options calibration; /* of which one is an option */
 	struct task_options own;                /* of each task */
 	struct device_options device;
@@ -40,6 +41,7 @@ static const struct option predict_options[] = {
 	 .help = "maximum number of tokens per example; longer texts are truncated"},
 	{ROW(on_bad_record, ROLE_RESULT, "WHAT"), .range = "stop|skip", .fallback = "stop",
 	 .help = "on a row that cannot be used: stop with an error, or skip and count it"},
+	{.group = window_rows, .fallback_text = "as in training", .field = FIELD(windows)},
 	{.group = calibration_rows, .only = "min_score", .fallback_text = "as in training", .field = FIELD(calibration)},
 	{.group = task_answer_rows, .field = FIELD(own)},
 	{ROW(watch, ROLE_PLACE, "FOLDER"),
@@ -267,6 +269,7 @@ static enum status run_predict(struct options *options)
 		.options = options,
 		.own = &settings->own,
 		.calibration = &settings->calibration,
+		.windows = &settings->windows,
 		.on_bad_record = settings->on_bad_record,
 		.device = &settings->device,
 	};

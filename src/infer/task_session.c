@@ -100,6 +100,11 @@ static enum status settle(struct task_session *session)
 	own->given = (struct label_list){(const char *const *)session->config.labels,
 					 session->config.labels ? session->config.label_count : 0};
 	own->given_by_model = true;
+	if (settings->windows && settings->windows->long_texts != WINDOWS_OPEN)
+		own->long_texts = settings->windows->long_texts;
+	if (settings->own && settings->own->squad.doc_stride > 0)
+		own->doc_stride = settings->own->squad.doc_stride;
+	TRY(windows_check(own->long_texts, &session->state));
 	TRY(calibration_fits(&session->state));
 	if (settings->calibration) {
 		TRY(calibration_check(settings->calibration, &session->state));
@@ -183,6 +188,8 @@ enum status task_session_run(struct task_session *session, const char *const *pa
 				   .replica = &session->session.replica,
 				   .capacity = capacity};
 	status = outputs_compute(&pass, instances, outputs, out_loss);
+	if (status == OK)
+		windows_pool(state, out, outputs);
 done:
 	instances_close(instances);
 	return status;

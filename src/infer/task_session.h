@@ -18,6 +18,7 @@ struct task_session_settings {
 	const struct options *options;
 	const struct task_options *own;
 	const struct calibration_options *calibration; /* for task.tune(), and its least score; NULL: as recorded */
+	const struct window_options *windows;          /* NULL: as recorded */
 	enum on_bad_record on_bad_record;
 	const struct device_options *device; /* may be NULL if no outputs are computed */
 };

@@ -118,6 +118,7 @@ enum status task_stream_answer(struct task_stream *stream, const struct line_chu
 	/* The answers are in sequence order, which is also example order. */
 	BUG_IF(outputs.starts[outputs.count] != stream->answers.starts[set->sequence_count]);
 	memcpy(outputs.values, stream->answers.values, (size_t)outputs.starts[outputs.count] * sizeof *outputs.values);
+	windows_pool(state, &piece->set, &outputs);
 	*out_texts = task_answers(&piece->set);
 	for (int64_t i = 0; i < *out_texts && status == OK; i++)
 		status = task_put(state, stream->form, &piece->set, &outputs, i, out);

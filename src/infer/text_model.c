@@ -176,7 +176,7 @@ const char *text_model_label(const struct text_model *model, int64_t index, char
 bool text_model_takes_windows(const struct text_model *model)
 {
 	const struct task *task = model->has_task ? model->task.state.task : NULL;
-	return task && task->has_windows;
+	return task && (task->has_windows || model->task.state.settings.long_texts > WINDOWS_NONE);
 }
 
 int64_t text_model_width(const struct text_model *model)

@@ -351,6 +351,8 @@ static enum status predict_slice(bertc_model *model, const bertc_predict_options
 	if (status == OK)
 		memcpy(outputs->values, model->answers.values, (size_t)outputs->starts[outputs->count] * sizeof *outputs->values);
 	pthread_mutex_unlock(&model->lock);
+	if (status == OK)
+		windows_pool(&model->text.task.state, &slice->encoded.set, outputs);
 	return status;
 }
 

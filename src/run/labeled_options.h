@@ -16,6 +16,7 @@ struct labeled_options {
 	struct column_choice columns;
 	const char *negative_column, *labels, *class_weights, *negative_label, *metric;
 	enum on_bad_record on_bad_record;
+	struct window_options windows;
 	struct calibration_options calibration;
 	struct task_options own; /* of each task */
 	/* The model that is trained: */

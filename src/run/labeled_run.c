@@ -243,6 +243,9 @@ static enum status find_task(struct labeled_run *labeled)
 	const struct task *task;
 	TRY(task_find(given->task, &task, &state->settings.layout));
 	TRY(task_state_open(state, task, task_options_of(&given->own, task)));
+	TRY(windows_check(given->windows.long_texts, state));
+	state->settings.long_texts = given->windows.long_texts;
+	state->settings.doc_stride = given->own.squad.doc_stride;
 	TRY(calibration_check(&given->calibration, state));
 	state->settings.calibration = &given->calibration;
 	if (given->class_weights && !state->task->weighs_classes)

@@ -312,6 +312,8 @@ static bool write_blanks(const struct model_work *work, struct buffer *out)
 
 bool model_work_write(struct model_work *work, struct buffer *out, struct api_error *error)
 {
+	if (work->model->text.has_task)
+		windows_pool(&work->model->text.task.state, &work->inputs.set, &work->outputs);
 	switch (work->request->task) {
 	case API_EMBED: return write_vectors(work, out);
 	case API_EMBED_ALL: return write_rows(work, out);

@@ -122,21 +122,23 @@ bool task_has_label(const struct task_state *state, const float *logits, int64_t
 /* The examples of a set, and what the model says about them. */
 struct answers {
 	const struct task_state *state;
-	const struct labeled_items *gold;
+	const struct task_set *set;
 	const struct task_outputs *outputs;
 	double *shares; /* [labels] scratch space */
 };
 
 static bool is_gold(const struct answers *answers, int64_t example, int64_t label)
 {
-	const struct labeled_items *gold = answers->gold;
+	const struct labeled_items *gold = &answers->set->encoded.items[0];
+	example = task_example_of(answers->set, example);
 	return has_classes(answers->state) ? gold->classes[example] == label
 					   : gold->numbers[example * answers->state->labels.count + label] > 0.5f;
 }
 
 static bool is_known(const struct answers *answers, int64_t example)
 {
-	return !has_classes(answers->state) || answers->gold->classes[example] >= 0;
+	return !has_classes(answers->state) ||
+	       answers->set->encoded.items[0].classes[task_example_of(answers->set, example)] >= 0;
 }
 
 /* The mean loss at a temperature, and its first and second derivative by 1 / temperature, in which it is convex. */
@@ -183,7 +185,7 @@ static struct slope slope_at(const struct answers *answers, double temperature)
 static enum status answers_open(struct answers *out, const struct task_state *state, const struct task_set *set,
 				const struct task_outputs *outputs)
 {
-	*out = (struct answers){.state = state, .gold = &set->encoded.items[0], .outputs = outputs};
+	*out = (struct answers){.state = state, .set = set, .outputs = outputs};
 	return memory_new(&out->shares, state->labels.count, sizeof *out->shares, "probabilities");
 }
 

@@ -200,12 +200,12 @@ static enum status read_label(const struct task_state *state, const struct examp
 }
 
 static enum status add_label(const struct task_state *state, struct task_set *set, bool known, const int32_t *rows,
-			     int32_t class_id, const float *values)
+			     int32_t class_id, const float *values, float share)
 {
 	if (state->task->target != TARGET_CLASS)
-		return labeled_item(&set->encoded, 0, rows, NULL, values, known ? 1 : 0);
+		return labeled_item(&set->encoded, 0, rows, NULL, values, known ? share : 0);
 	float weight = class_id < 0 ? 0 : state->label_weights && set->use == TASK_TRAIN ? state->label_weights[class_id] : 1;
-	return labeled_item(&set->encoded, 0, rows, &class_id, NULL, weight);
+	return labeled_item(&set->encoded, 0, rows, &class_id, NULL, weight * share);
 }
 
 struct encoding {
@@ -215,11 +215,24 @@ struct encoding {
 	example_encoder *encode;
 	void *context; /* of `encode` */
 	float *values; /* room for an example's label */
+	int64_t window_capacity;
 };
+
+/* Notes that a text's examples end here. */
+static enum status end_windows(struct encoding *e)
+{
+	struct task_set *set = e->set;
+	if (e->state->settings.long_texts <= WINDOWS_NONE)
+		return OK;
+	TRY(memory_grow(&set->windows, &e->window_capacity, set->answer_count + 2, sizeof *set->windows, "windows"));
+	set->windows[0] = 0;
+	set->windows[++set->answer_count] = set->encoded.example_count;
+	return OK;
+}
 
 static enum status add_example(void *context, int64_t number)
 {
-	const struct encoding *e = context;
+	struct encoding *e = context;
 	struct task_set *set = e->set;
 	struct example_text *example = &set->examples.examples[number];
 	bool known = set->has_labels && example->label;
@@ -230,12 +243,17 @@ static enum status add_example(void *context, int64_t number)
 		example_hint_at_header(&set->examples, number);
 	TRY(task_label_read(set, number, status));
 	known = known && example->label;
-	TRY(e->encode(e->context, e->state, &set->examples, number, &encoded));
-	TRY(labeled_begin(&set->encoded));
-	TRY(labeled_sequence(&set->encoded, encoded.ids, encoded.count, encoded.second));
-	set->cut_count += encoded.cut > 0;
-	set->cut_tokens += encoded.cut;
-	return add_label(e->state, set, known, e->row_width > 0 ? encoded.rows : NULL, class_id, e->values);
+	for (int64_t window = 0; window == 0 || window < encoded.windows; window++) {
+		TRY(e->encode(e->context, e->state, &set->examples, number, window, &encoded));
+		TRY(labeled_begin(&set->encoded));
+		TRY(labeled_sequence(&set->encoded, encoded.ids, encoded.count, encoded.second));
+		set->cut_count += encoded.cut > 0;
+		set->cut_tokens += encoded.cut;
+		/* All windows of a text count as one example. */
+		float share = encoded.windows > 1 ? 1 / (float)encoded.windows : 1;
+		TRY(add_label(e->state, set, known, e->row_width > 0 ? encoded.rows : NULL, class_id, e->values, share));
+	}
+	return end_windows(e);
 }
 
 enum status classification_encode(struct task_state *state, struct task_set *set, int32_t row_width, example_encoder *encode,
@@ -256,15 +274,38 @@ struct text_encoder {
 	int32_t *ids; /* [max_seq_length] */
 };
 
+/* One of several windows on the text that was tokenized for the first of them. */
+static void encode_window(struct text_encoder *encoder, const struct task_state *state, const struct text_windows *windows,
+			  int64_t window, bool paired, struct encoded_text *out)
+{
+	struct tokens first = encoder->scratch[0], last = encoder->scratch[paired];
+	first.count = windows->kept;
+	last.ids += window * windows->stride;
+	last.count -= window * windows->stride;
+	last.count = last.count < windows->room ? last.count : windows->room;
+	task_join_tokens(tokenizer_vocab(state->settings.tokenizer), paired ? &first : &last, paired ? &last : NULL,
+			 state->settings.max_seq_length, encoder->ids, out);
+}
+
 static enum status encode_text(void *context, const struct task_state *state, const struct example_set *examples, int64_t number,
-			       struct encoded_example *out)
+			       int64_t window, struct encoded_example *out)
 {
 	struct text_encoder *encoder = context;
 	const struct example_text *example = &examples->examples[number];
+	const struct vocab *vocab = tokenizer_vocab(state->settings.tokenizer);
 	struct encoded_text text;
-	TRY(task_encode_text(state->settings.tokenizer, encoder->scratch, example->text, example->pair,
-			     state->settings.max_seq_length, encoder->ids, &text));
-	*out = (struct encoded_example){.ids = encoder->ids, .count = text.count, .second = text.second, .cut = text.cut};
+	if (window == 0)
+		TRY(task_encode_text(state->settings.tokenizer, encoder->scratch, example->text, example->pair,
+				     state->settings.max_seq_length, encoder->ids, &text));
+	int64_t first = encoder->scratch[0].count, last = encoder->scratch[example->pair != NULL].count;
+	int64_t room = state->settings.max_seq_length - template_size(example->pair ? &vocab->pair : &vocab->single);
+	struct text_windows windows = windows_find(state, example->pair ? first : -1, last, room);
+	if (windows.room > 0) {
+		encode_window(encoder, state, &windows, window, example->pair != NULL, &text);
+		text.cut = window == 0 && example->pair ? (int32_t)(first - windows.kept) : 0;
+	}
+	*out = (struct encoded_example){
+		.ids = encoder->ids, .count = text.count, .second = text.second, .cut = text.cut, .windows = windows.count};
 	return OK;
 }
 
@@ -304,13 +345,18 @@ static void classification_heads(const struct task_state *state, struct model_he
 static enum status count_classes(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 				 struct confusion *out)
 {
-	int32_t *predicted;
-	TRY(memory_new(&predicted, outputs->count, sizeof *predicted, "predictions"));
-	for (int64_t i = 0; i < outputs->count; i++)
+	int32_t *predicted = NULL, *gold = NULL;
+	enum status status;
+	TRY_GOTO(memory_new(&predicted, outputs->count, sizeof *predicted, "predictions"), done);
+	TRY_GOTO(memory_new(&gold, outputs->count, sizeof *gold, "predictions"), done);
+	for (int64_t i = 0; i < outputs->count; i++) {
 		predicted[i] = task_class(state, task_output(outputs, i));
-	enum status status =
-		confusion_make(out, (int32_t)state->labels.count, set->encoded.items[0].classes, predicted, outputs->count);
+		gold[i] = set->encoded.items[0].classes[task_example_of(set, i)];
+	}
+	status = confusion_make(out, (int32_t)state->labels.count, gold, predicted, outputs->count);
+done:
 	free(predicted);
+	free(gold);
 	return status;
 }
 
@@ -329,7 +375,7 @@ enum status classification_score(const struct task_state *state, const struct ta
 	for (int64_t i = 0; i < count; i++) {
 		const float *logits = task_output(outputs, i);
 		task_shares(state, logits, shares);
-		positive[i] = gold[i] == 1;
+		positive[i] = gold[task_example_of(set, i)] == 1;
 		scores[i] = classes == 2 ? shares[1] : 0;
 	}
 	TRY_GOTO(count_classes(state, set, outputs, &confusion), done);
@@ -354,7 +400,7 @@ static enum status score_numbers(const struct task_state *state, const struct ta
 	TRY_GOTO(memory_new(&gold, outputs->count, sizeof *gold, "predictions"), done);
 	TRY_GOTO(memory_new(&predicted, outputs->count, sizeof *predicted, "predictions"), done);
 	for (int64_t i = 0; i < outputs->count; i++) {
-		gold[i] = set->encoded.items[0].numbers[i];
+		gold[i] = set->encoded.items[0].numbers[task_example_of(set, i)];
 		predicted[i] = task_output(outputs, i)[0];
 	}
 	status = measure_values(gold, predicted, outputs->count, out);
@@ -373,8 +419,8 @@ static enum status measure_labels(const struct task_state *state, const struct t
 	TRY_GOTO(memory_new(&gold, all, 1, "predictions"), done);
 	TRY_GOTO(memory_new(&predicted, all, 1, "predictions"), done);
 	for (int64_t i = 0; i < all; i++) {
-		int64_t label = i % state->labels.count;
-		gold[i] = set->encoded.items[0].numbers[i] > 0.5f;
+		int64_t label = i % state->labels.count, example = task_example_of(set, i / state->labels.count);
+		gold[i] = set->encoded.items[0].numbers[example * state->labels.count + label] > 0.5f;
 		predicted[i] = task_has_label(state, outputs->values + i - label, label);
 	}
 	status = measure_multilabel(gold, predicted, outputs->count, (int32_t)state->labels.count, per_label, out);
@@ -621,6 +667,7 @@ const struct task task_classification = {
 	.calibrates = true,
 	.tunes = calibration_tunes,
 	.tune = calibration_tune,
+	.reads_windows = true,
 	.read = classification_read,
 	.take = task_take_texts,
 	.encode = encode_texts,
@@ -643,6 +690,7 @@ const struct task task_regression = {
 	.decides = "spearmanr",
 	.view = VIEW_NUMBERS,
 	.streams = true,
+	.reads_windows = true,
 	.read = classification_read,
 	.take = task_take_texts,
 	.encode = encode_texts,
@@ -694,6 +742,7 @@ const struct task task_multilabel = {
 	.calibrates = true,
 	.tunes = calibration_tunes,
 	.tune = calibration_tune,
+	.reads_windows = true,
 	.read = classification_read,
 	.take = task_take_texts,
 	.encode = encode_texts,

@@ -9,12 +9,14 @@ struct encoded_example {
 	const int32_t *ids;
 	int32_t count, second; /* number of tokens; of those, in segment 0 */
 	int32_t cut;           /* number of tokens cut off */
+	int64_t windows;       /* number of windows that the text is read in; 0: one */
 	int32_t rows[2];       /* the rows that the head reads, if it reads chosen rows */
 };
 
-/* Tokenizes example `number`. An example that cannot be encoded is ERR_DATA with file and line. */
+/* Tokenizes example `number`; if it is read in windows, `window` of them, after those before it. An example that cannot be
+ * encoded is ERR_DATA with file and line. */
 typedef enum status example_encoder(void *context, const struct task_state *state, const struct example_set *examples,
-				    int64_t number, struct encoded_example *out);
+				    int64_t number, int64_t window, struct encoded_example *out);
 
 /* Reads tables; for TASK_TRAIN also counts the labels and puts them in order. */
 MUST_USE enum status classification_read(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count);

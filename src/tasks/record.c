@@ -48,6 +48,11 @@ enum status task_record_write(const struct task_state *state, struct buffer *out
 		state->task->put_record(state->own, &writer);
 	if (settings->negative_label)
 		json_put_string(&writer, "negative_label", settings->negative_label);
+	if (settings->long_texts > WINDOWS_NONE) {
+		json_put_string(&writer, "long_texts", long_texts_words[settings->long_texts]);
+		if (settings->doc_stride > 0)
+			json_put_integer(&writer, "doc_stride", settings->doc_stride);
+	}
 	calibration_put_record(&state->calibration, &writer);
 	put_columns(&writer, &settings->trained);
 	put_rows(&writer, &state->trained_rows);
@@ -97,6 +102,19 @@ static enum status read_rows(const struct json *record, const char *name, struct
 	return OK;
 }
 
+static enum status read_windows(const struct json *record, const char *name, struct task_settings *settings)
+{
+	const char *how = NULL;
+	TRY(json_get_string(record, name, "long_texts", &how));
+	TRY(json_get_integer(record, name, "doc_stride", 0, 65536, &settings->doc_stride));
+	for (unsigned i = WINDOWS_NONE; how && i <= WINDOWS_MAX; i++)
+		if (strcmp(how, long_texts_words[i]) == 0) {
+			settings->long_texts = i;
+			return OK;
+		}
+	return how ? error_set(ERR_DATA, "'%s': unknown \"long_texts\" '%.40s'", name, how) : OK;
+}
+
 enum status task_record_read(const struct json *record, const char *name, struct task_state *state)
 {
 	struct task_settings *settings = &state->settings;
@@ -106,6 +124,7 @@ enum status task_record_read(const struct json *record, const char *name, struct
 	settings->max_seq_length = (int32_t)length;
 	TRY(json_get_string(record, name, "negative_label", &settings->negative_label));
 	TRY(read_rows(record, name, &state->trained_rows));
+	TRY(read_windows(record, name, settings));
 	TRY(calibration_read_record(record, name, &state->calibration));
 	if (state->task->read_record)
 		TRY(state->task->read_record(record, name, state->own));

@@ -233,8 +233,9 @@ static int32_t row_of(const struct kept_tokens *kept, int64_t token, int32_t bef
 }
 
 static enum status encode_relation(void *context, const struct task_state *state, const struct example_set *examples,
-				   int64_t number, struct encoded_example *out)
+				   int64_t number, int64_t window, struct encoded_example *out)
 {
+	(void)window;
 	struct relation_encoder *encoder = context;
 	const struct vocab *vocab = tokenizer_vocab(state->settings.tokenizer);
 	const struct mention_form *form = &own_of(state)->form;

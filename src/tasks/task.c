@@ -188,6 +188,7 @@ void task_set_release(const struct task_state *state, struct task_set *set)
 		state->task->close_set(set);
 	labeled_release(&set->encoded);
 	example_set_release(&set->examples);
+	free(set->windows);
 	*set = (struct task_set){0};
 }
 
@@ -337,6 +338,26 @@ enum status task_label_read(struct task_set *set, int64_t number, enum status st
 	return example_drop_label(examples, &examples->examples[number], set->use != TASK_PREDICT, status);
 }
 
+/* How many texts have several windows. */
+static void log_windows(const struct task_state *state, const struct task_set *set)
+{
+	char all[FORMAT_BYTES], windows[FORMAT_BYTES];
+	int64_t texts = task_answers(set), several = 0, examples = 0;
+	for (int64_t i = 0; i < texts; i++) {
+		int64_t own = set->windows[i + 1] - set->windows[i];
+		several += own > 1;
+		examples += own > 1 ? own : 0;
+	}
+	if (several > 0)
+		log_note("%lld of %s are longer than %d tokens and are read in %s; the answer is the %s of their outputs",
+			 (long long)several, format_counted(all, texts, "text", "texts"), state->settings.max_seq_length,
+			 format_counted(windows, examples, "window", "windows"),
+			 state->settings.long_texts == WINDOWS_MAX ? "maximum" : "mean");
+	if (set->cut_count > 0)
+		log_note("the first texts of %lld pairs leave too little room for a window, and are cut to half of it",
+			 (long long)set->cut_count);
+}
+
 enum status task_add_examples(struct task_state *state, struct task_set *set, task_example_adder *add, void *context)
 {
 	struct example_set *examples = &set->examples;
@@ -354,7 +375,12 @@ enum status task_add_examples(struct task_state *state, struct task_set *set, ta
 	examples->count = kept;
 	if (state->settings.quiet)
 		return OK;
-	task_log_cut(set, state->settings.max_seq_length);
+	if (set->windows)
+		log_windows(state, set);
+	else
+		task_log_cut(set, state->settings.max_seq_length);
+	if (kept > 0 && set->cut_count > 0 && !set->windows && state->task->reads_windows)
+		log_note("--long_texts mean reads such texts in windows");
 	if (kept > 0)
 		example_log_unread(&examples->unread, examples->examples[0].file);
 	return OK;

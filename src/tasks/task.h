@@ -17,6 +17,7 @@
 #include "tasks/examples.h"
 #include "tasks/labels.h"
 #include "tasks/measures.h"
+#include "tasks/windows.h"
 #include "text/tokenizer.h"
 #include "weights/sentence_folder.h"
 
@@ -41,6 +42,8 @@ struct task_settings {
 	const char *negative_columns; /* of texts that do not match: names or numbers, separated by commas; NULL: found */
 	const char *negative_label;   /* the class left out of micro F1; NULL: none */
 	const struct calibration_options *calibration; /* for tune(); NULL: none */
+	unsigned long_texts;                           /* enum text_windowing; for tasks that read windows */
+	int64_t doc_stride;  /* tokens from the beginning of a window to that of the next; 0: half a window */
 	struct vocab *vocab; /* for training: the tokenizer's, whose unused entries may become markers; else NULL */
 	struct bad_records *bad;
 	const struct example_piece *piece; /* for predictions: read only this part of the file; NULL: files are read whole */
@@ -71,6 +74,7 @@ struct task_set {
 	bool has_labels;
 	int64_t answer_count; /* number of texts, sentences or questions to call put() for; set by encode() if these are not the
 				 examples (task_answers()) */
+	int64_t *windows; /* [answer_count + 1] the first example of each text, if long ones have several; NULL: they have not */
 	int64_t cut_count, cut_tokens; /* number of texts that were too long; tokens cut off them */
 };
 
@@ -158,6 +162,7 @@ struct task {
 	enum task_view view;
 	bool streams;                  /* files are read piece by piece, since a row's answer depends on that row alone */
 	bool has_windows;              /* texts longer than the model takes are split into several sequences, not cut */
+	bool reads_windows;            /* the same, if --long_texts says so: an example is a window then */
 	bool weighs_classes;           /* --class_weights applies */
 	bool calibrates;               /* answers are classes or labels with probabilities, by tasks/calibration.h */
 	bool output_is_logit;          /* the number is the sigmoid of the output; otherwise it is the output itself */
@@ -258,6 +263,12 @@ const struct task *const *tasks_all(int *count);
 static inline int64_t task_answers(const struct task_set *set)
 {
 	return set->answer_count > 0 ? set->answer_count : set->encoded.example_count;
+}
+
+/* The example whose label is that of a text. */
+static inline int64_t task_example_of(const struct task_set *set, int64_t answer)
+{
+	return set->windows ? set->windows[answer] : answer;
 }
 
 /* The measure that chooses the best checkpoint. Known once the training set is read. */

@@ -129,6 +129,7 @@ enum status labeled_measures(const struct task_state *task, const struct head *h
 	struct task_outputs outputs = {0};
 	struct measure measure = loss_measure(NAN);
 	TRY(task_outputs_create(&outputs, &set->encoded, head));
+	windows_pool(task, set, &outputs);
 	out->count = 0;
 	measures_add(out, &measure);
 	enum status status = set->has_labels ? task->task->score(task, set, &outputs, out) : OK;
@@ -152,6 +153,7 @@ enum status labeled_score(const struct labeled_settings *settings, struct replic
 	TRY(task_outputs_create(outputs, &set->encoded, &settings->model->heads.head[0]));
 	TRY_GOTO(instances_open_labeled(&instances, &set->encoded, &source), done);
 	TRY_GOTO(outputs_compute(&pass, instances, outputs, &loss), done);
+	windows_pool(settings->task, set, outputs);
 	if (has_vectors)
 		TRY_GOTO(loss_of_vectors(settings, replica, set, outputs, &loss), done);
 	if (isinf(loss)) {

@@ -53,16 +53,17 @@ static enum status show_classes(const struct labeled_settings *settings, const s
 			best = logits[c] > logits[best] ? c : best;
 		for (int64_t c = 0; c < classes; c++)
 			sum += exp((double)logits[c] - (double)logits[best]);
-		if (gold[i] < 0)
+		int32_t right = gold[task_example_of(set, i)];
+		if (right < 0)
 			continue;
-		counts[gold[i] * classes + best]++;
+		counts[right * classes + best]++;
 		struct report_error error = {.number = i + 1,
 					     .text = example->text,
 					     .pair = example->pair,
-					     .right = labels->labels[gold[i]].name,
+					     .right = labels->labels[right].name,
 					     .predicted = labels->labels[best].name,
-					     .loss = log(sum) + (double)logits[best] - (double)logits[gold[i]]};
-		status = task_preview_example(settings->preview, best == gold[i] ? NULL : &error);
+					     .loss = log(sum) + (double)logits[best] - (double)logits[right]};
+		status = task_preview_example(settings->preview, best == right ? NULL : &error);
 	}
 	if (status == OK)
 		status = task_preview_confusion(settings->preview, counts);
@@ -90,7 +91,7 @@ static enum status show_labels(const struct labeled_settings *settings, const st
 		buffer_clear(&right);
 		buffer_clear(&predicted);
 		for (int64_t c = 0; c < labels->count; c++) {
-			bool is = gold[i * labels->count + c] > 0.5f, said = logits[c] > 0;
+			bool is = gold[task_example_of(set, i) * labels->count + c] > 0.5f, said = logits[c] > 0;
 			classes[c].right += is;
 			classes[c].predicted += said;
 			classes[c].both += is && said;
@@ -127,9 +128,9 @@ static enum status show_numbers(const struct labeled_settings *settings, const s
 	bool is_logit = settings->task->task->output_is_logit;
 	for (int64_t i = 0; i < outputs->count; i++) {
 		double value = task_output(outputs, i)[0];
-		TRY(task_preview_point(
-			settings->preview,
-			(struct report_point){.right = gold[i], .predicted = is_logit ? task_sigmoid(value) : value}));
+		TRY(task_preview_point(settings->preview,
+				       (struct report_point){.right = gold[task_example_of(set, i)],
+							     .predicted = is_logit ? task_sigmoid(value) : value}));
 	}
 	return OK;
 }

@@ -149,6 +149,7 @@ enum status finetune_score(struct options *options)
 		.micro_batch_tokens = TOKENS,
 		.options = options,
 		.own = &labeled->own,
+		.windows = &labeled->windows,
 		.on_bad_record = labeled->on_bad_record,
 		.device = &settings->training.device,
 	};
