@@ -11,8 +11,8 @@ const char *const long_texts_words[] = {"", "cut", "mean", "max"};
 const struct option window_rows[] = {
 	{OPTION_ROW(struct window_options, long_texts, ROLE_RESULT, "HOW"), .range = "|cut|mean|max", .synonym = "truncate=cut",
 	 .fallback_text = "cut",
-	 .help = "texts longer than max_seq_length, for classes, labels, and numbers: cut them; or read them in windows that begin "
-	 "doc_stride tokens apart (default: half a window), and answer by the mean or the maximum of the windows' outputs"},
+	 .help = "texts longer than max_seq_length, for classes, labels, and numbers: cut them; or read them in windows that "
+	 "begin doc_stride tokens apart (default: half a window), and answer by the mean or the maximum of the windows' outputs"},
 	{0},
 };
 /* clang-format on */

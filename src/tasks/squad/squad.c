@@ -27,7 +27,8 @@ const struct option squad_rows[] = {
 	{ROW(version_2_with_negative, NULL), .fallback_text = "false", .alias = "version_2",
 	 .help = "SQuAD 2.0: a question may have no answer in its paragraph"},
 	{ROW(doc_stride, "N"), .range = "1..65536", .fallback_text = "128",
-	 .help = "a paragraph too long for one sequence, or a text with --long_texts, is read in windows that begin this many tokens apart"},
+	 .help = "a paragraph too long for one sequence, or a text with --long_texts, is read in windows that begin this many "
+	 "tokens apart"},
 	{ROW(max_query_length, "N"), .range = "1..65536", .fallback_text = "64",
 	 .help = "maximum number of tokens per question; longer ones are truncated"},
 	{ROW(n_best_size, "N"), .range = "1..1000", .fallback_text = "20",
