@@ -79,7 +79,9 @@ struct report_sweep {
 	struct report_column measure; /* what `score` is, its direction, and baselines */
 	const char *set;              /* the set it was measured on: "dev set" */
 };
-/* A setting: the runs that differ only in their seed. If the seed does not vary, each run is a setting of its own. */
+/* Is this a setting that repeats a training: the seed, or the fold that is held out? */
+bool report_sweep_repeats(const char *setting);
+/* A setting: the runs that differ only in what repeats them. If nothing does, each run is a setting of its own. */
 struct report_sweep_group {
 	int64_t first, runs;    /* index of its first run; number of its runs with a score */
 	bool lacks;             /* a run ended without a score */

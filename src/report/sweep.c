@@ -27,11 +27,16 @@ static bool varies(const struct report_sweep *sweep, int setting)
 	return false;
 }
 
-/* The index of the setting "seed" if it varies; otherwise -1. */
+bool report_sweep_repeats(const char *setting)
+{
+	return strcmp(setting, "seed") == 0 || strcmp(setting, "fold") == 0;
+}
+
+/* The index of the setting that repeats runs if it varies; otherwise -1. */
 static int seed_of(const struct report_sweep *sweep)
 {
 	for (int s = 0; s < sweep->setting_count; s++)
-		if (strcmp(sweep->settings[s], "seed") == 0 && varies(sweep, s))
+		if (report_sweep_repeats(sweep->settings[s]) && varies(sweep, s))
 			return s;
 	return -1;
 }
@@ -277,8 +282,10 @@ static enum status put_means(const struct report_sweep *sweep, struct buffer *ou
 	int seed = seed_of(sweep);
 	char number[REPORT_NUMBER_BYTES];
 	TRY(report_sweep_groups(sweep, &groups, &count));
-	buffer_text(out, "<h3>Means over the seeds</h3>\n<p class=\"note\">One lucky seed does not make a setting better: "
-			 "compare settings by their means, and ignore differences smaller than the deviation.</p>\n");
+	buffer_format(out,
+		      "<h3>Means over the %ss</h3>\n<p class=\"note\">One lucky %s does not make a setting better: "
+		      "compare settings by their means, and ignore differences smaller than the deviation.</p>\n",
+		      sweep->settings[seed], sweep->settings[seed]);
 	put_head(sweep, seed, "<th class=\"n\">deviation</th><th class=\"n\">runs</th>", out);
 	for (int64_t i = 0; i < count; i++) {
 		bool best = i == 0 && isfinite(groups[i].mean);

@@ -45,6 +45,7 @@ const struct option labeled_rows[] = {
 	 .help = "dev set measure that selects the best checkpoint and triggers early stopping, such as accuracy, f1, or loss"},
 	{ROW(on_bad_record, ROLE_RESULT, "WHAT"), .range = "stop|skip", .fallback = "stop",
 	 .help = "on a row that cannot be used: stop with an error, or skip and count it"},
+	{.group = fold_rows, .field = offsetof(struct labeled_options, folds)},
 	{.group = window_rows, .field = offsetof(struct labeled_options, windows)},
 	{.group = calibration_rows, .field = offsetof(struct labeled_options, calibration)},
 	{.reworded = true, .name = "calibrate",

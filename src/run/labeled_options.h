@@ -4,6 +4,7 @@
 
 #include "base/option.h"
 #include "formats/bad_records.h"
+#include "tasks/folds.h"
 #include "tasks/task_options.h"
 
 /* NULL, 0, or empty: not given. */
@@ -16,6 +17,7 @@ struct labeled_options {
 	struct column_choice columns;
 	const char *negative_column, *labels, *class_weights, *negative_label, *metric;
 	enum on_bad_record on_bad_record;
+	struct fold_options folds;
 	struct window_options windows;
 	struct calibration_options calibration;
 	struct task_options own; /* of each task */

@@ -29,6 +29,9 @@ static enum status finish_set(struct labeled_run *labeled, const struct labeled_
 		status = folder_make(folder);
 	if (first && folder && status == OK)
 		status = task->write(&labeled->state, set, &outputs, folder);
+	if (first && set == labeled->dev && labeled->fold_rows && status == OK)
+		status = folds_write(&labeled->given->folds, &labeled->state, set, &outputs, labeled->fold_rows,
+				     labeled->run->folder.path);
 	task_outputs_release(&outputs);
 	return ranks_agree(settings->comm, status);
 }

@@ -125,6 +125,9 @@ static enum status read_set(struct labeled_run *labeled, struct task_set *set, c
 	int32_t added = labeled->tokenizer.vocab.added_count;
 	TRY(state->task->read(state, set, paths, count));
 	task_keep_first(state, set, paths, count);
+	if (labeled->given->folds.fold > 0 && set->use != TASK_PREDICT)
+		TRY(folds_keep(&labeled->given->folds, state, &set->examples, set->use == TASK_SCORE,
+			       set->use == TASK_SCORE ? &labeled->fold_rows : NULL));
 	if (labeled->tokenizer.vocab.added_count != added) { /* so that texts are read as they will be with the finished model */
 		tokenizer_close(labeled->encoder);
 		labeled->encoder = NULL;
@@ -178,6 +181,15 @@ static enum status do_without_dev(const struct labeled_run *labeled)
 	return error_hinted(error_set(ERR_USAGE, "--%s: there is no dev set", option), "give --dev FILE: its scores decide");
 }
 
+/* The dev set of a run that holds out a fold of the training files. */
+static enum status open_fold(struct labeled_run *labeled)
+{
+	const struct labeled_options *given = labeled->given;
+	TRY(memory_new(&labeled->dev, 1, sizeof *labeled->dev, "sets of examples"));
+	labeled->dev[labeled->dev_count++] = (struct task_set){.name = "", .use = TASK_SCORE};
+	return read_set(labeled, &labeled->dev[0], given->train.values, given->train.count);
+}
+
 static enum status read_files(struct labeled_run *labeled)
 {
 	const struct labeled_options *given = labeled->given;
@@ -187,8 +199,11 @@ static enum status read_files(struct labeled_run *labeled)
 	labeled->train = (struct task_set){.name = "", .use = TASK_TRAIN};
 	labeled->state.settings.most = given->max_train_samples;
 	TRY(read_set(labeled, &labeled->train, given->train.values, given->train.count));
+	if (given->folds.fold > 0)
+		TRY(open_fold(labeled));
 	labeled->state.settings.most = given->max_eval_samples;
-	TRY(open_sets(labeled, "dev", &given->dev, TASK_SCORE, &labeled->dev, &labeled->dev_count));
+	if (given->folds.fold == 0)
+		TRY(open_sets(labeled, "dev", &given->dev, TASK_SCORE, &labeled->dev, &labeled->dev_count));
 	if (labeled->dev_count == 0)
 		TRY(do_without_dev(labeled));
 	labeled->state.settings.most = given->max_predict_samples;
@@ -243,6 +258,11 @@ static enum status find_task(struct labeled_run *labeled)
 	const struct task *task;
 	TRY(task_find(given->task, &task, &state->settings.layout));
 	TRY(task_state_open(state, task, task_options_of(&given->own, task)));
+	TRY(folds_check(&given->folds, state));
+	if (given->folds.folds > 0 && (given->dev.count > 0 || given->on_bad_record == SKIP_BAD_RECORD))
+		return error_set(ERR_USAGE,
+				 "--folds and --%s do not go together: the folds are the dev sets, and each row is in one",
+				 given->dev.count > 0 ? "dev" : "on_bad_record skip");
 	TRY(windows_check(given->windows.long_texts, state));
 	state->settings.long_texts = given->windows.long_texts;
 	state->settings.doc_stride = given->own.squad.doc_stride;
@@ -720,6 +740,7 @@ void labeled_run_release(struct labeled_run *labeled)
 		task_set_release(&labeled->state, &labeled->train);
 	free(labeled->dev);
 	free(labeled->test);
+	free(labeled->fold_rows);
 	free(labeled->preview_labels);
 	free(labeled->names);
 	sentence_folder_release(&labeled->sentence);

@@ -37,6 +37,7 @@ struct labeled_run {
 	struct task_set train;
 	struct task_set *dev, *test; /* [dev_count], [test_count] */
 	int64_t dev_count, test_count;
+	int64_t *fold_rows; /* with --folds: where in the training files the dev set's examples are, from 1 */
 	const char **names; /* of sets; owned by strings */
 	struct instances *instances;
 	struct task_preview preview;

@@ -73,7 +73,7 @@ enum status sweep_parse(struct sweep *sweep, const struct option_list *texts)
 static int by_name(const void *a, const void *b)
 {
 	const char *one = ((const struct sweep_setting *)a)->name, *other = ((const struct sweep_setting *)b)->name;
-	int seeds = (strcmp(one, "seed") == 0) - (strcmp(other, "seed") == 0);
+	int seeds = report_sweep_repeats(one) - report_sweep_repeats(other);
 	return seeds != 0 ? seeds : strcmp(one, other);
 }
 
@@ -365,7 +365,7 @@ static void put_groups(struct json_writer *writer, const struct sweep *sweep, co
 		json_open(writer, NULL, '{');
 		json_open(writer, "settings", '{');
 		for (int64_t s = 0; s < sweep->setting_count; s++)
-			if (strcmp(sweep->settings[s].name, "seed") != 0)
+			if (!report_sweep_repeats(sweep->settings[s].name))
 				json_put_string(writer, sweep->settings[s].name, sweep->runs[groups[i].first].values[s]);
 		json_close(writer);
 		json_put_double(writer, "mean", groups[i].mean);
@@ -470,7 +470,7 @@ static enum status print_text_table(const struct text_table *table, struct buffe
 static void put_settings(struct text_table *table, const struct sweep *sweep, const struct sweep_run *run, bool seeds)
 {
 	for (int64_t s = 0; s < sweep->setting_count; s++)
-		if (seeds || strcmp(sweep->settings[s].name, "seed") != 0)
+		if (seeds || !report_sweep_repeats(sweep->settings[s].name))
 			put_cell(table, run ? run->values[s] : sweep->settings[s].name);
 }
 
@@ -513,7 +513,9 @@ static enum status put_means(const struct sweep *sweep, const struct view *view,
 	put_settings(&table, sweep, NULL, false);
 	put_cell(&table, "mean");
 	put_cell(&table, "deviation");
-	put_cell(&table, "seeds");
+	char repeats[40];
+	snprintf(repeats, sizeof repeats, "%.30ss", sweep->settings[sweep->setting_count - 1].name);
+	put_cell(&table, repeats);
 	for (int64_t i = 0; i < count; i++) {
 		char runs[24];
 		snprintf(runs, sizeof runs, "%" PRId64, groups[i].runs);

@@ -22,9 +22,11 @@
 
 /* Result files: the beginning and the end of their names; there may be "_" and a number in between. */
 static const char *const result_files[][2] = {
-	{"eval_results", ".json"},      {"eval_results", ".txt"}, {"test_results", ".tsv"}, {"test_results", ".json"},
-	{"test_results", ".txt"},       {"predict", ".txt"},      {"predictions", ".txt"},  {"predictions", ".json"},
-	{"nbest_predictions", ".json"}, {"null_odds", ".json"},   {"rewritten", ".tsv"},
+	{"eval_results", ".json"},      {"eval_results", ".txt"},  {"test_results", ".tsv"},
+	{"test_results", ".json"},      {"test_results", ".txt"},  {"predict", ".txt"},
+	{"predictions", ".txt"},        {"predictions", ".json"},  {"nbest_predictions", ".json"},
+	{"fold_predictions", ".jsonl"}, {"fold_results", ".json"}, {"null_odds", ".json"},
+	{"rewritten", ".tsv"},
 };
 
 static bool is_submission(const char *name)

@@ -13,9 +13,15 @@ struct run_folder_settings finetune_folder(const struct options *options)
 		.usage = "bertc finetune --task NAME --model FOLDER --train FILE --out FOLDER",
 		.has_task = true,
 		.given = &settings->training.folder,
-		.sweep = settings->sweep.count > 0,
+		.sweep = finetune_has_runs(settings),
 		.options = options,
 	};
+}
+
+bool finetune_has_runs(const struct finetune_settings *settings)
+{
+	const struct fold_options *folds = &settings->labeled.folds;
+	return settings->sweep.count > 0 || (folds->folds > 0 && folds->fold == 0);
 }
 
 /* ---- The run ---- */

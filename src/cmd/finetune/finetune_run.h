@@ -4,6 +4,7 @@
 
 #include "cmd/finetune/finetune_options.h"
 #include "run/labeled_run.h"
+#include "run/sweep.h"
 
 /* Everything a run owns. Zero-initialize except for the borrowed members. */
 struct finetune {
@@ -16,6 +17,8 @@ struct finetune {
 	struct labeled_run labeled;
 };
 
+/* Are there several runs, of a sweep or of --folds? */
+bool finetune_has_runs(const struct finetune_settings *settings);
 /* The folder that the options name. */
 struct run_folder_settings finetune_folder(const struct options *options);
 /* Opens the folder and the device, reads the model and the files, and settles what was left open. [all] */
@@ -28,6 +31,11 @@ MUST_USE enum status finetune_close(struct finetune *finetune, enum status statu
 /* finetune_sweep.c: the runs of a sweep, one after another in this process (and its ranks). */
 /* Runs the sweep; `options` are the command's. [all] */
 MUST_USE enum status finetune_sweep(struct options *options, struct machine *machine);
+/* finetune_folds.c: the value of --sweep that stands for all folds, "fold=1,2,3". */
+MUST_USE enum status finetune_folds_setting(int64_t folds, struct buffer *out);
+/* Once all runs have ended: puts their answers into one file, in the order of the training files, and writes and logs the mean
+ * and the deviation of each measure. */
+MUST_USE enum status finetune_folds_finish(const struct sweep *sweep);
 
 /* finetune_inputs.c and finetune_score.c. */
 /* Records what is missing from the options, or contradictory, as problems (command.h). */

@@ -42,8 +42,9 @@ struct finetune_sweep {
 
 /* Options that determine what is learned or how it is evaluated: runs that differ in them cannot be compared. */
 static const char *const fixed[] = {
-	"task",   "labels",        "label_column",      "text_column",      "pair_column",        "class_weights",
-	"metric", "on_bad_record", "max_train_samples", "max_eval_samples", "max_predict_samples"};
+	"task",        "labels",        "label_column",      "text_column",      "pair_column",         "class_weights",
+	"metric",      "on_bad_record", "max_train_samples", "max_eval_samples", "max_predict_samples", "folds",
+	"group_column"};
 
 static bool may_sweep(const struct option *row)
 {
@@ -277,7 +278,7 @@ static enum status take_record(struct finetune_sweep *self)
 		TRY(options_resume(self->options, recorded, SWEEP_RECORD, SCOPE_ALL));
 		TRY(options_resume_start(self->options, recorded, SWEEP_RECORD, false));
 	}
-	if (settings->labeled.dev.count == 0)
+	if (settings->labeled.dev.count == 0 && settings->labeled.folds.folds == 0)
 		return error_hinted(error_set(ERR_USAGE, "--sweep needs a dev set to compare its runs"),
 				    "give one with --dev FILE");
 	TRY(hash_files(settings, &data));
@@ -421,6 +422,7 @@ static enum status run_all(struct finetune_sweep *self)
 
 static enum status finish(struct finetune_sweep *self)
 {
+	const struct finetune_settings *settings = self->options->settings;
 	struct sweep *sweep = &self->sweep;
 	struct buffer table = {0};
 	int64_t best, ties;
@@ -452,6 +454,8 @@ static enum status finish(struct finetune_sweep *self)
 			 ties > 0 ? "the run that is kept is" : "the best run is", sweep->runs[best].name, sweep->folder);
 	}
 	buffer_release(&table);
+	if (status == OK && settings->labeled.folds.folds > 0)
+		status = finetune_folds_finish(sweep);
 	return ranks_agree(self->machine->comm, status);
 }
 
@@ -464,6 +468,20 @@ static enum status show_plan(const struct finetune_sweep *self)
 	return OK;
 }
 
+static enum status parse_folds(struct finetune_sweep *self)
+{
+	const struct finetune_settings *settings = self->options->settings;
+	struct buffer text = {0};
+	if (settings->sweep.count > 0)
+		return error_set(ERR_USAGE, "--folds and --sweep cannot be combined");
+	enum status status = finetune_folds_setting(settings->labeled.folds.folds, &text);
+	const char *value = buffer_string(&text);
+	if (status == OK)
+		status = sweep_parse(&self->sweep, &(struct option_list){&value, 1, 1});
+	buffer_release(&text);
+	return status;
+}
+
 static enum status sweep_runs(struct finetune_sweep *self)
 {
 	const struct finetune_settings *settings = self->options->settings;
@@ -471,7 +489,10 @@ static enum status sweep_runs(struct finetune_sweep *self)
 	double seconds;
 	TRY(check_settings(settings));
 	self->sweep.folder = settings->training.folder.out;
-	TRY(sweep_parse(&self->sweep, &settings->sweep));
+	if (settings->labeled.folds.folds > 0)
+		TRY(parse_folds(self));
+	else
+		TRY(sweep_parse(&self->sweep, &settings->sweep));
 	for (int64_t s = 0; s < self->sweep.setting_count; s++)
 		TRY(settle_setting(self, &self->sweep.settings[s]));
 	TRY(sweep_make_runs(&self->sweep));
