@@ -335,8 +335,9 @@ void report_sweep_page(const struct report_sweep *sweep, const char *title, stru
 		html_element(out, "The best is ", sweep->runs[best].name, ": ");
 		html_element(out, "", sweep->measure.heading, " ");
 		html_element(out, "", report_number(number, sweep->runs[best].score, sweep->measure.unit), " on the ");
-		html_element(out, "", sweep->set,
-			     seed_of(sweep) < 0 ? "." : ", the best seed of the setting with the best mean.");
+		html_element(out, "", sweep->set, seed_of(sweep) < 0 ? "." : "");
+		if (seed_of(sweep) >= 0)
+			buffer_format(out, ", the best %s of the setting with the best mean.", sweep->settings[seed_of(sweep)]);
 	}
 	buffer_text(out, "</p>\n");
 	report_sweep_html(sweep, out);
