@@ -8,9 +8,6 @@
 
 #include "base/memory.h"
 
-/* From this growth on, it is worth looking whether there is room, as in memory_grow(). */
-#define LARGE_GROWTH ((size_t)64 << 20)
-
 /* Makes room for `count` more bytes and the NUL. */
 static bool buffer_reserve(struct buffer *buffer, size_t count)
 {
@@ -27,8 +24,7 @@ static bool buffer_reserve(struct buffer *buffer, size_t count)
 	while (capacity < needed)
 		capacity = capacity > SIZE_MAX / 2 ? needed : capacity * 2;
 	size_t added = capacity - buffer->capacity;
-	int64_t available = added < LARGE_GROWTH ? -1 : memory_available();
-	char *data = available >= 0 && added > (size_t)available ? NULL : realloc(buffer->data, capacity);
+	char *data = memory_has_room(added) ? realloc(buffer->data, capacity) : NULL;
 	if (!data) {
 		buffer->failed = true;
 		return false;

@@ -21,6 +21,17 @@ static enum status out_of_memory(const char *what, double bytes)
 			 format_size(available, (double)memory_available()));
 }
 
+/* From this size on, it is worth looking whether there is room: a system that promises more than it has kills the process when
+ * the memory is used. What it has promised and nobody has used yet is not seen, so that some must remain. */
+#define LARGE ((size_t)4 << 20)
+#define REMAINING ((size_t)16 << 20)
+
+bool memory_has_room(size_t bytes)
+{
+	int64_t available = bytes < LARGE ? -1 : memory_available();
+	return available < 0 || bytes + REMAINING <= (size_t)available;
+}
+
 /* calloc rather than malloc: large blocks come zeroed from the system at no cost, and no run depends on stale bytes. */
 enum status memory_new(void *out, int64_t count, size_t size, const char *what)
 {
@@ -28,21 +39,11 @@ enum status memory_new(void *out, int64_t count, size_t size, const char *what)
 	BUG_IF(count < 0);
 	if (__builtin_mul_overflow((size_t)count, size, &bytes) || bytes > PTRDIFF_MAX)
 		return out_of_memory(what, (double)count * (double)size);
-	void *block = calloc(1, bytes ? bytes : 1);
+	void *block = memory_has_room(bytes) ? calloc(1, bytes ? bytes : 1) : NULL;
 	if (!block)
 		return out_of_memory(what, (double)bytes);
 	*(void **)out = block;
 	return OK;
-}
-
-/* From this growth on, it is worth looking whether there is room: a system that promises more than it has kills the process when
- * the memory is used. */
-#define LARGE_GROWTH ((size_t)64 << 20)
-
-static bool has_room(size_t bytes)
-{
-	int64_t available = bytes < LARGE_GROWTH ? -1 : memory_available();
-	return available < 0 || bytes <= (size_t)available;
 }
 
 enum status memory_grow(void *array, int64_t *capacity, int64_t needed, size_t size, const char *what)
@@ -58,11 +59,12 @@ enum status memory_grow(void *array, int64_t *capacity, int64_t needed, size_t s
 	if (__builtin_mul_overflow((size_t)larger, size, &bytes) || bytes > PTRDIFF_MAX)
 		return out_of_memory(what, (double)larger * (double)size);
 	size_t now = (size_t)*capacity * size;
-	if (!has_room(bytes - now) && larger > needed) { /* without the reserve for later */
-		larger = needed;
+	if (!memory_has_room(bytes - now) && larger > needed) { /* a smaller reserve, but not one by one, which would never end */
+		int64_t least = *capacity + (int64_t)(LARGE / size) + 1;
+		larger = needed > least ? needed : least;
 		bytes = (size_t)larger * size;
 	}
-	void *block = has_room(bytes - now) ? realloc(*(void **)array, bytes ? bytes : 1) : NULL;
+	void *block = memory_has_room(bytes - now) ? realloc(*(void **)array, bytes ? bytes : 1) : NULL;
 	if (!block)
 		return out_of_memory(what, (double)bytes);
 	*(void **)array = block;

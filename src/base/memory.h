@@ -2,6 +2,7 @@
 #ifndef BASE_MEMORY_H
 #define BASE_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "base/error.h"
@@ -13,6 +14,9 @@ MUST_USE enum status memory_new(void *out, int64_t count, size_t size, const cha
 /* Grows a dynamic array in place: makes *(void **)array hold at least `needed` elements of `size` bytes, doubling *capacity. New
  * bytes are not zeroed. */
 MUST_USE enum status memory_grow(void *array, int64_t *capacity, int64_t needed, size_t size, const char *what);
+
+/* Is there room for so many bytes more? What is small is not looked up; memory_new() and memory_grow() ask themselves. */
+bool memory_has_room(size_t bytes);
 
 /* A block whose pieces are handed out but never returned individually. With base == NULL it only measures: arena_take() returns
  * NULL and `used` counts, so the code that lays out memory also plans it. */

@@ -5,7 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define BLOCK_BYTES ((size_t)64 << 10)
+/* Each time that so many bytes have come together, it is looked whether there is room for as many more. */
+#define LOOK_BYTES ((size_t)8 << 20)
 
 struct string_block {
 	struct string_block *previous;
@@ -22,7 +26,8 @@ enum status string_store_copy(struct string_store *store, const char *bytes, siz
 		if (size > SIZE_MAX / 2)
 			return error_set(ERR_RESOURCE, "a string of %zu bytes is too long", size);
 		size_t room = size + 1 > BLOCK_BYTES ? size + 1 : BLOCK_BYTES;
-		block = malloc(sizeof *block + room);
+		size_t looked = store->bytes / LOOK_BYTES, looks = (store->bytes + room) / LOOK_BYTES;
+		block = looks == looked || memory_has_room((looks - looked) * LOOK_BYTES) ? malloc(sizeof *block + room) : NULL;
 		if (!block)
 			return error_set(ERR_RESOURCE, "not enough memory for %zu bytes of text", room);
 		*block = (struct string_block){.previous = store->last, .size = room};

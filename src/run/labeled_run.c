@@ -123,7 +123,10 @@ static enum status read_set(struct labeled_run *labeled, struct task_set *set, c
 	labeled->bad.count = 0;
 	labeled->bad.skip = labeled->given->on_bad_record == SKIP_BAD_RECORD && set->use != TASK_PREDICT;
 	int32_t added = labeled->tokenizer.vocab.added_count;
-	TRY(state->task->read(state, set, paths, count));
+	enum status status = state->task->read(state, set, paths, count);
+	if (status == ERR_RESOURCE && !*error_last()->hint)
+		error_hint("'%s' is held in memory, which takes a few times its size: give a part of it", paths[0]);
+	TRY(status);
 	task_keep_first(state, set, paths, count);
 	if (labeled->given->folds.fold > 0 && set->use != TASK_PREDICT)
 		TRY(folds_keep(&labeled->given->folds, state, &set->examples, set->use == TASK_SCORE,

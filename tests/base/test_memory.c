@@ -1,5 +1,9 @@
 /* Allocation and arenas. */
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include "test.h"
+#include "base/file.h"
 #include "base/memory.h"
 
 static void new_memory_is_zero(void **state)
@@ -44,6 +48,34 @@ static void arrays_grow_by_doubling(void **state)
 	free(array);
 }
 
+/* Where doubling has no room, an array grows by smaller pieces, but not one by one, which took minutes to fail. */
+static void arrays_end_before_memory_does(void **state)
+{
+	struct rlimit before, limit;
+	struct buffer pages = {0};
+	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+	assert_ok(file_read("/proc/self/statm", 4096, &pages));
+	limit = before;
+	limit.rlim_cur = strtoull(buffer_string(&pages), NULL, 10) * (rlim_t)sysconf(_SC_PAGESIZE) + ((rlim_t)300 << 20);
+	assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+	char(*array)[24] = NULL;
+	int64_t capacity = 0, moves = 0;
+	enum status status = OK;
+	for (int64_t count = 1; status == OK && moves < 500; count++) {
+		int64_t had = capacity;
+		status = memory_grow(&array, &capacity, count, sizeof *array, "a test");
+		moves += capacity != had;
+	}
+	void *block = NULL;
+	enum status at_once = memory_new(&block, 280 << 20, 1, "a test");
+	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+	assert_int_equal(status, ERR_RESOURCE);
+	assert_int_equal(at_once, ERR_RESOURCE);
+	assert_in_range(capacity * 24, 200 << 20, 300 << 20);
+	free(array);
+	buffer_release(&pages);
+}
+
 /* Small and large arenas, planned with the same takes that fill them. */
 static void arena_is_planned_then_filled(void **state)
 {
@@ -77,11 +109,9 @@ static void available_memory_is_plausible(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(new_memory_is_zero),
-		cmocka_unit_test(too_much_is_refused),
-		cmocka_unit_test(arrays_grow_by_doubling),
-		cmocka_unit_test(arena_is_planned_then_filled),
-		cmocka_unit_test(available_memory_is_plausible),
+		cmocka_unit_test(new_memory_is_zero),           cmocka_unit_test(too_much_is_refused),
+		cmocka_unit_test(arrays_grow_by_doubling),      cmocka_unit_test(arrays_end_before_memory_does),
+		cmocka_unit_test(arena_is_planned_then_filled), cmocka_unit_test(available_memory_is_plausible),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -267,6 +267,15 @@ static void test_bad_text(void **state)
 		       "--num_train_steps 2",
 		       test_folder, config, test_folder);
 	assert_non_null(strstr(buffer_string(&program_errors), "only one document to train on"));
+	/* With a blank line after every sentence, each of them is a document. */
+	struct buffer text = {0};
+	for (int i = 0; i < 200; i++)
+		buffer_format(&text, "text number %d is short.\n\n", i);
+	assert_ok(file_write(test_path("apart.txt"), text.data, text.size));
+	buffer_release(&text);
+	assert_program(0, "the documents are single sentences",
+		       "pretrain --corpus %s/apart.txt --model %s --out %s/apart --max_seq_length 32 --num_train_steps 2",
+		       test_folder, config, test_folder);
 	/* The run folder may lie in the folder of the text: its contents are not taken for text, now or when the run
 	 * resumes. */
 	assert_ok(folder_make(test_path("project")));

@@ -86,12 +86,20 @@ static enum status number_shards(struct text_set *set)
 
 void instances_warn_of_pairs(const struct shard *shards, int64_t shard_count, const struct instance_settings *settings)
 {
-	int64_t documents = 0;
-	for (int64_t s = 0; s < shard_count; s++)
+	int64_t documents = 0, sentences = 0;
+	for (int64_t s = 0; s < shard_count; s++) {
 		documents += shards[s].document_count;
-	if (documents == 1 && settings->next_sentence == NEXT_SENTENCE_PAIRS)
+		sentences += shards[s].sentence_count;
+	}
+	if (settings->next_sentence != NEXT_SENTENCE_PAIRS)
+		return;
+	if (documents == 1)
 		log_warning("only one document to train on: random second segments come from the same document, so "
 			    "next-sentence prediction learns little; put blank lines between documents");
+	else if ((sentences - documents) * 100 <= documents) /* at most one of a hundred has a second one */
+		log_warning(
+			"the documents are single sentences, which nothing follows: nearly all second segments are random, so "
+			"next-sentence prediction learns little; blank lines belong between documents, not between sentences");
 }
 
 enum status text_set_open(struct text_set *out, const struct shard *shards, int64_t shard_count,
