@@ -489,7 +489,8 @@ const struct operation operation_table[OPERATION_COUNT] = {
 		{AT(vocab_topk, ids), FIELD_INTEGERS, OUT, "P", "K"},
 		{AT(vocab_topk, probabilities), FIELD_DOUBLES, OUT, "P", "K"}}},
 	{ROW(xent), "N C train", NULL, touches_all, {
-		{AT(xent, head), FIELD_HEAD}, {AT(xent, logits), ACTIVATIONS, IN, "N", "C"},
+		{AT(xent, head), FIELD_HEAD}, {AT(xent, label_smoothing), FIELD_NUMBER, .key = "smoothing"},
+		{AT(xent, logits), ACTIVATIONS, IN, "N", "C"},
 		{AT(xent, labels), FIELD_INTEGERS, IN, "N", "1"}, {AT(xent, weights), FIELD_FLOATS, IN, "N", "1"},
 		{AT(xent, loss), FIELD_DOUBLES, OUT, "1", "1"}, {AT(xent, correct), FIELD_DOUBLES, OUT, "1", "1"},
 		{AT(xent, dlogits), ACTIVATIONS, OUT | OPTIONAL, "N", "C", "train"}}},
@@ -503,6 +504,7 @@ const struct operation operation_table[OPERATION_COUNT] = {
 		{AT(binary_xent, head), FIELD_HEAD}, {AT(binary_xent, logits), ACTIVATIONS, IN, "N", "C"},
 		{AT(binary_xent, values), FIELD_FLOATS, IN, "N", "C"},
 		{AT(binary_xent, weights), FIELD_FLOATS, IN, "N", "1"},
+		{AT(binary_xent, positive_weights), FIELD_FLOATS, OPTIONAL, "C", "1"},
 		{AT(binary_xent, loss), FIELD_DOUBLES, OUT, "1", "1"},
 		{AT(binary_xent, correct), FIELD_DOUBLES, OUT, "1", "1"},
 		{AT(binary_xent, dlogits), ACTIVATIONS, OUT | OPTIONAL, "N", "C", "train"}}},

@@ -254,9 +254,11 @@ struct vocab_topk {
  *   w_i dloss * inverse_weight[head] * loss_scale.
  * An item with weight 0 or class -1 has no effect. */
 
-/* Softmax cross entropy over C classes. */
+/* Softmax cross entropy over C classes. With label smoothing (Szegedy et al. 2016) the share e of the target is spread evenly
+ * over all classes: the loss is (1 - e) CE(label) + e mean_c CE(c). */
 struct xent {
 	int head;
+	double label_smoothing; /* e */
 	const int32_t *labels;  /* (N) device: classes */
 	const float *weights;   /* (N) device */
 	double *loss, *correct; /* device: replica->accumulators->value + k, as in all losses */
@@ -274,12 +276,13 @@ struct squared_error {
 	struct tensor doutputs; /* out, optional (N,C) */
 };
 
-/* Mean over C of the binary cross entropy between sigmoid(logit) and a value from 0 to 1; correct: every column is on the same
- * side of 1/2 as its value. */
+/* Mean over C of the binary cross entropy between sigmoid(logit) and a value from 0 to 1, whose term for the value is multiplied
+ * by the column's positive weight; correct: every column is on the same side of 1/2 as its value. */
 struct binary_xent {
 	int head;
-	const float *values;  /* (N,C) device */
-	const float *weights; /* (N) device */
+	const float *values;           /* (N,C) device */
+	const float *weights;          /* (N) device */
+	const float *positive_weights; /* (C) device; NULL: 1 */
 	double *loss, *correct;
 	struct tensor logits;  /* (N,C) */
 	struct tensor dlogits; /* out, optional (N,C) */
@@ -386,17 +389,17 @@ struct sumsq_finite {
 	bool decides;                    /* last range, with no ranks to come: update the loss scale (loss_scale.h) */
 };
 
-/* A range of elements with the same weight decay, within what an update is given. */
+/* A range of elements with the same weight decay and factor of the learning rate, within what an update is given. */
 struct decay_range {
 	int64_t offset, count;
-	double weight_decay;
+	double weight_decay, rate;
 };
 
 /* Adam with decoupled weight decay, on several ranges of the slabs at once; does nothing if scalars->finite is 0.
  *   norm = sqrt(gradient_square_sum) / gradient_scale
  *   g = gradient * c / gradient_scale, c = min(1, max_grad_norm / (norm + 1e-6))
  *   m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2
- *   w -= lr * ( (m / bias_correction1) / (sqrt(v / bias_correction2) + eps) + decay w )
+ *   w -= lr * rate * ( (m / bias_correction1) / (sqrt(v / bias_correction2) + eps) + decay w )
  * This is PyTorch's AdamW with the bias corrections, and Google's with both set to 1. */
 struct adamw {
 	double beta1, beta2, epsilon;
@@ -410,7 +413,7 @@ struct adamw {
 /* One tensor within a range: the unit over which LAMB takes norms. */
 struct lamb_tensor {
 	int64_t offset, count; /* in elements, relative to the range */
-	double weight_decay;
+	double weight_decay, rate;
 	bool adapts; /* its learning rate is multiplied by the trust ratio */
 };
 
@@ -422,7 +425,7 @@ struct lamb_tensor {
  *   norms = |w|^2, |u|^2 of each tensor, summed in double
  * lamb_apply computes the same u again:
  *   r = |w| / |u| if both are > 0, else 1; at most max_trust_ratio (0: no limit). 1 if the tensor does not adapt.
- *   w -= lr r u
+ *   w -= lr rate r u
  * Elements between the tensors are left unchanged. If scalars->finite is 0, both do nothing, except that norms become 0. */
 struct lamb_norms {
 	double beta1, beta2, beta3, epsilon;

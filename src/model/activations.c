@@ -97,7 +97,8 @@ static void lay_out_layer(struct layer_activations *layer, struct layout *layout
 	layer->y = saved_input(layout, config->hidden_size, shared->y);
 }
 
-/* One layer's buffers, used by all layers of an evaluation; tensors that only backward would read are left out. */
+/* One layer's buffers, used by all layers of an evaluation, and in training by those that have no backward pass; tensors that
+ * only backward would read are left out. */
 static void lay_out_shared_layer(struct layer_activations *layer, struct layout *layout, const struct model_config *config,
 				 struct tensor embedded)
 {
@@ -134,7 +135,8 @@ static void lay_out_encoder(struct activations *a, struct layout *layout, const 
 	a->embedding_mean = statistic(layout, 1);
 	a->embedding_rstd = statistic(layout, 1);
 	struct layer_activations layer = {0}, shared = {0};
-	if (!a->training)
+	int32_t lowest = a->training ? a->model->lowest_layer : config->num_hidden_layers;
+	if (lowest > 0)
 		lay_out_shared_layer(&layer, layout, config, y);
 	if (a->training && layout->twins) {
 		shared.attention_norm = matrix(layout, config->hidden_size);
@@ -142,7 +144,7 @@ static void lay_out_encoder(struct activations *a, struct layout *layout, const 
 		shared.y = y;
 	}
 	for (int32_t l = 0; l < config->num_hidden_layers; l++) {
-		if (a->training)
+		if (l >= lowest)
 			lay_out_layer(&layer, layout, config, &shared);
 		if (a->layers)
 			a->layers[l] = layer;
@@ -270,6 +272,8 @@ static size_t lay_out(struct activations *a, void *base, int64_t tokens, int64_t
 		else
 			lay_out_head(&a->heads[h], &layout, a, model, head,
 				     a->layers ? activations_output(a) : (struct tensor){0}, a->gradient, a->training);
+		if (a->training && head->positive_weights)
+			a->heads[h].positive_weights = arena_take(&layout.arena, (size_t)head->outputs * sizeof(float));
 		if (head->loss == LOSS_POINTERS) {
 			layout.capacity = a->capacity.labels[h].count;
 			layout.rows = labels[h];
@@ -303,6 +307,10 @@ enum status activations_create(struct activations **out, const struct model *mod
 	for (int h = 0; h < BATCH_HEADS; h++)
 		labels[h] = a->capacity.labels[h].count;
 	lay_out(a, a->memory, a->capacity.tokens, a->capacity.sequences, labels);
+	for (int h = 0; h < model->heads.count; h++)
+		if (a->heads[h].positive_weights)
+			be->functions->to_device(be, a->heads[h].positive_weights, model->heads.head[h].positive_weights,
+						 (size_t)model->heads.head[h].outputs * sizeof(float));
 	*out = a;
 	return OK;
 

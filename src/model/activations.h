@@ -6,7 +6,8 @@
 #include "model/model.h"
 
 /* One encoder layer. Its input is the previous layer's y (or `embedded`). Outside of training, all layers share one set of
- * buffers, y is in the input's buffer, and tensors that only backward reads are absent. In training, if products keep twins of
+ * buffers, y is in the input's buffer, and tensors that only backward reads are absent; so do layers below the lowest one that
+ * learns. In training, if products keep twins of
  * their operands (backend_functions.twin_bytes), the layers share attention_norm, gelu, and y, which is in the input's buffer. */
 struct layer_activations {
 	struct tensor qkv;                                           /* (T,3H) */
@@ -27,6 +28,7 @@ struct head_activations {
 	struct tensor pre;                   /* (N,H) what the pooler's gelu is applied to, if it has one */
 	struct tensor logits;                /* (N,C); for INPUT_POOLED_ROWS the vectors (B,H), in the masters' type */
 	struct tensor lse;                   /* LOSS_POINTERS: (K,N), N being the number of items of its labels */
+	float *positive_weights;             /* device: those of the head, in training; or NULL */
 	/* Gradients, in training: of the linear layer's outputs and input, and of the rows. */
 	struct tensor logits_gradient;               /* (N,C) */
 	struct tensor input_gradient, rows_gradient; /* (N,kH) */

@@ -51,9 +51,11 @@ static bool bad_tensor(const struct search *search, struct tensor tensor)
 					       search->piece) >= 0;
 }
 
-static bool bad_parameter(const struct search *search, const struct tensor *slab, const struct parameter *parameter)
+/* `offset`: of the parameter in `slab`, the weights' or the gradients'. */
+static bool bad_parameter(const struct search *search, const struct tensor *slab, const struct parameter *parameter,
+			  int64_t offset)
 {
-	const char *at = (const char *)slab->data + (size_t)parameter->offset * dtype_bytes(slab->dtype);
+	const char *at = (const char *)slab->data + (size_t)offset * dtype_bytes(slab->dtype);
 	return first_not_finite(search->model->backend, at, slab->dtype, parameter->count, search->piece) >= 0;
 }
 
@@ -61,7 +63,7 @@ static bool search_weights(const struct search *search)
 {
 	for (int64_t i = 0; i < search->model->parameter_count; i++) {
 		const struct parameter *parameter = &search->model->parameters[i];
-		if (bad_parameter(search, &search->model->slab, parameter)) {
+		if (bad_parameter(search, &search->model->slab, parameter, parameter->offset)) {
 			snprintf(search->out, search->size, "the weights of '%s'", parameter->name);
 			return true;
 		}
@@ -85,10 +87,10 @@ static bool search_layer(const struct search *search, const struct layer_activat
 		const char *name;
 		struct tensor tensor;
 	} places[] = {
-		{"query, key and value", layer->qkv},
-		{"attention", layer->attention},
+		{"query, key and value", kept(layer->qkv, next->qkv)},
+		{"attention", kept(layer->attention, next->attention)},
 		{"the norm after attention", kept(layer->attention_norm, next->attention_norm)},
-		{"feed-forward", layer->pre},
+		{"feed-forward", kept(layer->pre, next->pre)},
 		{"gelu", kept(layer->gelu, next->gelu)},
 		{"the norm after feed-forward", kept(layer->y, next->y)},
 	};
@@ -132,9 +134,10 @@ static bool search_forward(const struct search *search, const struct activations
 /* The slab is in the order of the forward pass, so this goes backward through it. */
 static bool search_gradients(const struct search *search)
 {
-	for (int64_t i = search->model->parameter_count - 1; i >= 0; i--) {
+	for (int64_t i = search->model->parameter_count - 1; i >= search->model->frozen_count; i--) {
 		const struct parameter *parameter = &search->model->parameters[i];
-		if (bad_parameter(search, &search->model->gradients, parameter)) {
+		if (bad_parameter(search, &search->model->gradients, parameter,
+				  parameter->offset - search->model->frozen_elements)) {
 			snprintf(search->out, search->size, "the gradient of '%s'", parameter->name);
 			return true;
 		}

@@ -65,14 +65,19 @@ double model_pairs_seen(const struct model_config *config, const struct model_wo
 	return sum / config->num_hidden_layers;
 }
 
+/* Of each layer's products, forward and backward. */
+static double product_flops(const struct model_config *config, const struct model_work *work)
+{
+	double hidden = config->hidden_size, wide = config->intermediate_size + model_wide_size(config);
+	return 6 * (4 * hidden * hidden + hidden * wide) * work->tokens;
+}
+
 double model_flops_of(const struct model_config *config, const struct model_heads *heads, const struct model_work *work)
 {
 	double layers = config->num_hidden_layers, hidden = config->hidden_size;
-	double wide = config->intermediate_size + model_wide_size(config);
-	double products = 6 * (4 * hidden * hidden + hidden * wide) * work->tokens;
 	double attention = layers * 12 * hidden * model_pairs_seen(config, work);
 	double width = model_embedding_size(config), projection = width != hidden ? 6 * width * hidden * work->tokens : 0;
-	return layers * products + attention + projection + model_head_flops(config, heads, work);
+	return layers * product_flops(config, work) + attention + projection + model_head_flops(config, heads, work);
 }
 
 double model_forward_flops(const struct model_config *config, const struct model_heads *heads, const struct model_work *work)
@@ -80,10 +85,19 @@ double model_forward_flops(const struct model_config *config, const struct model
 	return model_flops_of(config, heads, work) / 3;
 }
 
+double model_work_flops(const struct model *model, const struct model_work *work)
+{
+	const struct model_config *config = &model->config;
+	double unneeded = 0;
+	for (int32_t layer = 0; layer < model->lowest_layer; layer++)
+		unneeded += product_flops(config, work) + 12 * config->hidden_size * pairs_seen(config, layer, work);
+	return model_flops_of(config, &model->heads, work) - unneeded * 2 / 3;
+}
+
 double model_training_flops(const struct model *model, const struct batch *batch)
 {
 	struct model_work work = model_work_of(batch);
-	return model_flops_of(&model->config, &model->heads, &work);
+	return model_work_flops(model, &work);
 }
 
 int64_t model_linear_work(const struct model_config *config, const struct model_heads *heads)

@@ -25,7 +25,8 @@ double model_head_flops(const struct model_config *config, const struct model_he
 /* The FLOPs of a forward pass alone, which are a third of the total. */
 double model_forward_flops(const struct model_config *config, const struct model_heads *heads, const struct model_work *work);
 
-/* model_flops_of() for a batch. */
+/* model_flops_of() without the backward passes that frozen layers do not have; the second for a batch. */
+double model_work_flops(const struct model *model, const struct model_work *work);
 double model_training_flops(const struct model *model, const struct batch *batch);
 
 /* An instance of l tokens takes l * (this + l) units of work, in units of attention's square term. Steps are divided into

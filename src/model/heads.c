@@ -266,6 +266,7 @@ static void head_loss(const struct model *model, struct activations *a, struct r
 	switch (model->heads.head[number].loss) {
 	case LOSS_CLASSES:
 		xent(replica, &(struct xent){.head = number,
+					     .label_smoothing = training ? model->heads.head[number].label_smoothing : 0,
 					     .labels = labels->classes,
 					     .weights = labels->weights,
 					     .loss = loss,
@@ -285,6 +286,7 @@ static void head_loss(const struct model *model, struct activations *a, struct r
 		binary_xent(replica, &(struct binary_xent){.head = number,
 							   .values = labels->values,
 							   .weights = labels->weights,
+							   .positive_weights = training ? own->positive_weights : NULL,
 							   .loss = loss,
 							   .correct = correct,
 							   .logits = own->logits,

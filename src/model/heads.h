@@ -41,6 +41,9 @@ struct head {
 	enum head_loss loss;
 	int32_t classes, pointers; /* LOSS_POINTERS */
 	double coefficient;        /* of its loss in the total loss */
+	/* In training only: */
+	double label_smoothing;        /* LOSS_CLASSES: share of the target that is spread over all classes */
+	const float *positive_weights; /* LOSS_BINARY: [outputs] factors of the loss where the label applies; NULL: 1 */
 	char name[48]; /* its tensors are NAME.weight and NAME.bias, such as "classifier"; LOSS_WORDS: "cls.predictions" */
 };
 

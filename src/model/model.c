@@ -187,7 +187,8 @@ static void feed_forward_backward(const struct model *model, struct activations 
 /* The same in reverse. a->gradient comes in as the gradient of the layer's y and leaves as that of its x. Each norm turns it
  * into the gradient of the residual sum; the sum's other term, the branch, gets this gradient through the dropout mask, and
  * the branch's first product adds its own contribution. With pre-norm, the sum's gradient stays in a->stream_gradient, to which
- * each norm adds its input's; the first layer's input is the stream, and gets it all. */
+ * each norm adds its input's; the first layer's input is the stream, and gets it all. Of the lowest layer that learns, the last
+ * norm may be all that does. */
 static void layer_backward(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
 			   int32_t number, bool overwrite)
 {
@@ -197,7 +198,7 @@ static void layer_backward(const struct model *model, struct activations *a, str
 	struct dropout output_dropout = dropout_at(a, number, DROPOUT_OUTPUT);
 	struct dropout attention_dropout = dropout_at(a, number, DROPOUT_ATTENTION);
 	bool pre_norm = model_form_of(config)->pre_norm, rotary = model_form_of(config)->positions == POSITIONS_ROTARY;
-	bool is_last = number + 1 == config->num_hidden_layers;
+	bool is_last = number + 1 == config->num_hidden_layers, is_lowest = number == model->lowest_layer;
 	struct tensor none = {0}, residual = pre_norm ? a->stream_gradient : a->gradient;
 	/* without a mask, the branch's gradient equals the residual's: one buffer */
 	struct tensor output_branch = a->branch_gradient, branch = a->branch_gradient;
@@ -209,7 +210,7 @@ static void layer_backward(const struct model *model, struct activations *a, str
 	norm_bwd(replica, &(struct norm_bwd){.batch = batch,
 					     .gamma = &w->output_gamma,
 					     .beta = weight_of(&w->output_beta),
-					     .bias = weight_of(&w->output_bias),
+					     .bias = learning(&w->output_bias),
 					     .dropout = output_dropout,
 					     .overwrite = overwrite,
 					     .dy = a->gradient,
@@ -219,6 +220,8 @@ static void layer_backward(const struct model *model, struct activations *a, str
 					     .add = pre_norm && !is_last ? a->stream_gradient : none,
 					     .dresidual = residual,
 					     .dx = output_branch});
+	if (!learning(&w->output))
+		return;
 	feed_forward_backward(model, a, replica, batch, number, output_branch, overwrite);
 	linear_bwd(replica, &(struct linear_bwd){.w = &w->intermediate,
 						 .b = model_form_of(config)->gated ? weight_of(&w->intermediate_bias) : NULL,
@@ -262,10 +265,11 @@ static void layer_backward(const struct model *model, struct activations *a, str
 						 .overwrite = overwrite,
 						 .dy = a->qkv_gradient,
 						 .x = layer_input(a, number),
-						 .add = !pre_norm     ? a->gradient
+						 .add = is_lowest     ? none
+							: !pre_norm   ? a->gradient
 							: number == 0 ? a->stream_gradient
 								      : none,
-						 .dx = a->gradient});
+						 .dx = is_lowest ? none : a->gradient});
 }
 
 static void await_layer(const struct model *model, int32_t layer)
@@ -384,12 +388,14 @@ void model_backward(const struct model *model, struct activations *a, struct rep
 	BUG_IF(!a->training);
 	if (layer_done)
 		layer_done(context, model->config.num_hidden_layers);
-	for (int32_t layer = model->config.num_hidden_layers - 1; layer >= 0; layer--) {
+	for (int32_t layer = model->config.num_hidden_layers - 1; layer >= 0 && layer >= model->lowest_layer; layer--) {
 		tap_backward(a, layer);
 		layer_backward(model, a, replica, batch, layer, overwrite);
 		if (layer_done)
 			layer_done(context, layer);
 	}
+	if (model->lowest_layer >= 0)
+		return;
 	tap_backward(a, -1);
 	struct weight position = positions_of(model);
 	struct batch own = typed(a, batch);

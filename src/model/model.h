@@ -88,7 +88,9 @@ struct parameter {
 	int64_t offset, count; /* elements in the slab */
 	enum parameter_init init;
 	bool decays;   /* weight decay applies: all but biases and layer norms */
+	double rate;   /* factor of the learning rate; 0: frozen (see model_set_rates) */
 	int32_t layer; /* -1: embeddings, 0..L-1: encoder, L: pooler and heads */
+	int32_t depth; /* the layer to which its name belongs: `layer`, but with pre-norm the layer whose input a norm is, or L */
 	bool training; /* used only in training: in checkpoints, but not in a finished model */
 };
 
@@ -115,6 +117,12 @@ static inline const struct weight *weight_of(const struct weight *weight)
 	return weight->master.columns > 0 ? weight : NULL;
 }
 
+/* The same, or NULL if it is frozen. */
+static inline const struct weight *learning(const struct weight *weight)
+{
+	return weight->gradient.columns > 0 ? weight : NULL;
+}
+
 /* The linear layer of a head. */
 struct head_weights {
 	struct weight w, b; /* (C,kH) (1,C) */
@@ -125,9 +133,13 @@ struct model {
 	struct model_heads heads;
 	struct backend *backend;
 	struct parameter *parameters;
-	int64_t parameter_count, slab_count; /* number of tensors; of elements, including alignment gaps */
-	int64_t element_count;               /* number of elements without gaps */
-	struct tensor slab, gradients;       /* (1, slab_count) master dtype, device memory */
+	int64_t parameter_count, slab_count;  /* number of tensors; of elements, including alignment gaps */
+	int64_t element_count;                /* number of elements without gaps */
+	int64_t frozen_count, frozen_weights; /* parameters and weights before the first one that learns */
+	int64_t frozen_elements;              /* elements of the slab before it */
+	int32_t lowest_layer;                 /* where backward ends, as parameter.layer: below it nothing learns */
+	struct tensor slab;                   /* (1, slab_count) master dtype, device memory, like the next one */
+	struct tensor gradients;              /* (1, slab_count - frozen_elements) */
 	struct weight word, position, type, embedding_gamma, embedding_beta;
 	struct weight embedding_projection, embedding_projection_bias; /* (H,E) (1,H) if embeddings are narrower than H */
 	struct layer_weights *layers;                                  /* [num_hidden_layers] */
@@ -158,6 +170,10 @@ static inline const struct weight *model_output_table(const struct model *model)
  * its vocab_size. */
 MUST_USE enum status model_create(struct model **out, struct backend *be, const struct model_config *config,
 				  const struct model_heads *heads);
+/* Sets the factor of the learning rate of every parameter, rates [parameter_count], before memory is allocated. A parameter whose
+ * factor is 0 is frozen: it has no gradient and no moments, its weight's `gradient` is empty, and layers in and below which
+ * nothing learns have no backward pass. Frozen parameters must come before all others, and be whole weights. */
+void model_set_rates(struct model *model, const double *rates);
 /* Bytes of device memory that model_allocate takes: slab, gradients (training), compute copies. */
 size_t model_bytes(const struct model *model, bool training);
 MUST_USE enum status model_allocate(struct model *model, bool training);
@@ -169,11 +185,11 @@ MUST_USE enum status model_allocate_copies(struct model *model);
  * so model_get_weights() and model_refresh() must not be called for such a model. */
 MUST_USE enum status model_allocate_forward(struct model *model);
 size_t model_forward_bytes(const struct model *model);
-/* The same for training with slab and gradients in the caller's memory, slab_count masters each, which must outlive the model:
- * ranks may need memory of a particular kind. */
+/* The same for training with slab and gradients in the caller's memory, as many masters as they have columns, which must outlive
+ * the model: ranks may need memory of a particular kind. */
 MUST_USE enum status model_allocate_in(struct model *model, void *slab, void *gradients);
-/* Zeroes the gradients in a range of the slab. */
-void model_clear_gradients(struct model *model, int64_t offset, int64_t count);
+/* Zeroes the gradients in a range of the slab, in which nothing is frozen. */
+void model_clear_gradients(const struct model *model, int64_t offset, int64_t count);
 void model_free(struct model *model);
 /* Sets initial weights as in BERT: truncated normal with initializer_range, keyed by (seed, parameter, element); biases 0,
  * gammas 1. They are drawn into a host array of slab_count floats, sent to the device, and the compute copies are refreshed. */
@@ -270,8 +286,9 @@ void model_clear_unused_gradients(const struct model *model);
 struct tensor model_prediction_rows(const struct model *model, struct activations *activations, struct replica *replica,
 				    const struct batch *batch);
 
-/* Backward through the encoder and embeddings, after that of the heads. `layer_done(context, layer)` is called when a layer's
- * gradients are complete (L: pooler and heads, then encoder L-1 … 0, then -1: embeddings); may be NULL. */
+/* Backward through the encoder and embeddings, after that of the heads, down to the lowest layer that learns.
+ * `layer_done(context, layer)` is called when a layer's gradients are complete (L: pooler and heads, then encoder L-1 … 0, then
+ * -1: embeddings); may be NULL. */
 void model_backward(const struct model *model, struct activations *activations, struct replica *replica,
 		    const struct batch *batch, bool overwrite, void (*layer_done)(void *context, int32_t layer), void *context);
 

@@ -134,6 +134,8 @@ static void add_parameter(struct model *model, const struct parameter *like, str
 	parameter->count = parameter->rows * parameter->columns;
 	parameter->offset = joins ? model->slab_count : round_up(model->slab_count, ALIGNMENT_ELEMENTS);
 	parameter->decays = parameter->init == INIT_NORMAL;
+	parameter->rate = 1;
+	parameter->depth = parameter->layer;
 	model->slab_count = parameter->offset + parameter->count;
 	model->element_count += parameter->count;
 
@@ -198,7 +200,10 @@ static void add_layer(struct model *model, int32_t layer)
 		snprintf(prefix, sizeof prefix, "bert.encoder.layer.%d.input.", layer + 1);
 	else
 		snprintf(prefix, sizeof prefix, "bert.final.");
+	int64_t before = model->parameter_count;
 	add_rows(model, norm_rows, COUNT(norm_rows), prefix, layer, weights);
+	for (int64_t i = before; i < model->parameter_count && form->pre_norm; i++)
+		model->parameters[i].depth = layer + 1;
 }
 
 /* Appends the linear layer of a head. */
@@ -305,12 +310,35 @@ enum status model_create(struct model **out, struct backend *be, const struct mo
 		add_projection(model);
 	model->slab_count = round_up(model->slab_count, ALIGNMENT_ELEMENTS);
 	model->slab = model->gradients = (struct tensor){.dtype = be->master_dtype, .rows = 1, .columns = model->slab_count};
+	model->lowest_layer = -1;
 	*out = model;
 	return OK;
 
 fail:
 	model_free(model);
 	return status;
+}
+
+void model_set_rates(struct model *model, const double *rates)
+{
+	int64_t first = 0, parameter = 0;
+	for (int64_t i = 0; i < model->parameter_count; i++) {
+		model->parameters[i].rate = rates[i];
+		BUG_IF(rates[i] == 0 && first < i);
+		first += rates[i] == 0;
+	}
+	BUG_IF(first == model->parameter_count);
+	for (; parameter < first; model->frozen_weights++) {
+		struct weight *weight = model->weights[model->frozen_weights];
+		weight->gradient = (struct tensor){0};
+		for (int64_t left = weight->master.rows * weight->master.columns; left > 0; parameter++)
+			left -= model->parameters[parameter].count;
+	}
+	BUG_IF(parameter != first);
+	model->frozen_count = first;
+	model->frozen_elements = model->parameters[first].offset;
+	model->gradients.columns = model->slab_count - model->frozen_elements;
+	model->lowest_layer = model->parameters[first].layer;
 }
 
 int64_t model_find_parameter(const struct model *model, const char *name)
@@ -349,6 +377,11 @@ static size_t slab_bytes(const struct model *model)
 	return (size_t)model->slab_count * dtype_bytes(model->backend->master_dtype);
 }
 
+static size_t gradient_bytes(const struct model *model)
+{
+	return (size_t)model->gradients.columns * dtype_bytes(model->gradients.dtype);
+}
+
 static size_t mirror_bytes(const struct model *model)
 {
 	return (size_t)model->slab_count * dtype_bytes(model->backend->dtype);
@@ -366,7 +399,7 @@ static size_t copies_bytes(const struct model *model)
 
 size_t model_bytes(const struct model *model, bool training)
 {
-	size_t bytes = slab_bytes(model) * (training ? 2 : 1);
+	size_t bytes = slab_bytes(model) + (training ? gradient_bytes(model) : 0);
 	if (model->backend->mirrors_masters)
 		return bytes + mirror_bytes(model);
 	return bytes + copies_bytes(model);
@@ -382,10 +415,11 @@ static void zero(struct backend *be, void *device, size_t bytes)
 	}
 }
 
-void model_clear_gradients(struct model *model, int64_t offset, int64_t count)
+void model_clear_gradients(const struct model *model, int64_t offset, int64_t count)
 {
 	size_t element = dtype_bytes(model->gradients.dtype);
-	zero(model->backend, (char *)model->gradients.data + (size_t)offset * element, (size_t)count * element);
+	zero(model->backend, (char *)model->gradients.data + (size_t)(offset - model->frozen_elements) * element,
+	     (size_t)count * element);
 }
 
 void model_clear_unused_gradients(const struct model *model)
@@ -397,10 +431,8 @@ void model_clear_unused_gradients(const struct model *model)
 	if (first < 0)
 		return;
 	const struct parameter *end = &model->parameters[last];
-	size_t element = dtype_bytes(model->gradients.dtype);
 	int64_t offset = model->parameters[first].offset;
-	zero(model->backend, (char *)model->gradients.data + (size_t)offset * element,
-	     (size_t)(end->offset + end->count - offset) * element);
+	model_clear_gradients(model, offset, end->offset + end->count - offset);
 }
 
 /* Allocates compute copies in separate memory, with or without a slab. */
@@ -425,7 +457,7 @@ static enum status place_weights(struct model *model)
 	if (model->slab.data)
 		zero(be, model->slab.data, slab_bytes(model));
 	if (model->gradients.data)
-		zero(be, model->gradients.data, slab_bytes(model));
+		zero(be, model->gradients.data, gradient_bytes(model));
 
 	if (be->mirrors_masters) {
 		TRY(be->functions->allocate(be, &model->copies, mirror_bytes(model), "compute copies of weights"));
@@ -441,10 +473,11 @@ static enum status place_weights(struct model *model)
 	for (int64_t i = 0; i < model->weight_count; i++) {
 		struct weight *weight = model->weights[i];
 		size_t offset = (size_t)model->parameters[parameter].offset * element;
+		size_t frozen = (size_t)model->frozen_elements * element;
 		if (model->slab.data)
 			weight->master.data = (char *)model->slab.data + offset;
-		if (model->gradients.data)
-			weight->gradient.data = (char *)model->gradients.data + offset;
+		if (model->gradients.data && i >= model->frozen_weights)
+			weight->gradient.data = (char *)model->gradients.data + offset - frozen;
 		if (be->mirrors_masters)
 			weight->copy = (char *)model->copies + offset / element * dtype_bytes(be->dtype);
 		for (int64_t left = weight->master.rows * weight->master.columns; left > 0; parameter++)
@@ -456,10 +489,9 @@ static enum status place_weights(struct model *model)
 enum status model_allocate(struct model *model, bool training)
 {
 	struct backend *be = model->backend;
-	size_t bytes = slab_bytes(model);
-	TRY(be->functions->allocate(be, &model->slab.data, bytes, "weights"));
+	TRY(be->functions->allocate(be, &model->slab.data, slab_bytes(model), "weights"));
 	if (training)
-		TRY(be->functions->allocate(be, &model->gradients.data, bytes, "gradients"));
+		TRY(be->functions->allocate(be, &model->gradients.data, gradient_bytes(model), "gradients"));
 	return place_weights(model);
 }
 

@@ -1,4 +1,5 @@
-/* What the parts of a fine-tuning run share: labeled_run.c up to its training, labeled_results.c after that. */
+/* What the parts of a fine-tuning run share: labeled_run.c up to its training, labeled_recipe.c with what it learns, and
+ * labeled_results.c after that. */
 #ifndef RUN_LABELED_INTERNAL_H
 #define RUN_LABELED_INTERNAL_H
 
@@ -8,5 +9,12 @@
 struct labeled_settings labeled_run_settings(struct labeled_run *labeled);
 /* Makes what the folders of checkpoints and of the finished model say about the task. */
 MUST_USE enum status labeled_run_record(struct labeled_run *labeled);
+
+/* Small models learn with higher rates than base and large ones. */
+bool labeled_is_small(const struct model_config *config);
+/* Needs the training examples. */
+MUST_USE enum status labeled_choose_phase(const struct labeled_run *labeled, struct run_phase *phase);
+/* Has the head and the run take the options of loss and layers. ERR_USAGE: this task or model does not have what they are for. */
+MUST_USE enum status labeled_choose_learning(struct labeled_run *labeled);
 
 #endif

@@ -39,7 +39,10 @@ const struct option labeled_rows[] = {
 	 .help = "columns with texts that do not match the text (hard negatives), for embeddings and rerankers"},
 	{ROW(labels, ROLE_RESULT, "A,B,C"), .help = "all labels in the order of their class numbers"},
 	{ROW(class_weights, ROLE_RESULT, "WEIGHTS"),
-	 .help = "class weights in the loss: label:weight,label:weight,..., or balanced"},
+	 .help = "class weights in the loss: label:weight,label:weight,..., or balanced; with several labels, weights of the "
+	 "examples that have a label"},
+	{ROW(label_smoothing, ROLE_RESULT, "E"), .range = "0..0.99", .fallback = "0",
+	 .help = "spread this share of each class label evenly over all classes, so that the model becomes less certain"},
 	{ROW(negative_label, ROLE_RESULT, "LABEL"), .help = "the class that means \"no relation\", which micro F1 leaves out"},
 	{ROW(metric, ROLE_RESULT, "NAME"), .alias = "metric_for_best_model",
 	 .help = "dev set measure that selects the best checkpoint and triggers early stopping, such as accuracy, f1, or loss"},

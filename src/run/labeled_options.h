@@ -6,6 +6,7 @@
 #include "formats/bad_records.h"
 #include "tasks/folds.h"
 #include "tasks/task_options.h"
+#include "train/layer_options.h"
 
 /* NULL, 0, or empty: not given. */
 struct labeled_options {
@@ -16,6 +17,7 @@ struct labeled_options {
 	bool do_train, do_eval, do_predict;
 	struct column_choice columns;
 	const char *negative_column, *labels, *class_weights, *negative_label, *metric;
+	double label_smoothing; /* share of a class label that is spread over all classes */
 	enum on_bad_record on_bad_record;
 	struct fold_options folds;
 	struct window_options windows;
@@ -27,6 +29,7 @@ struct labeled_options {
 	bool cased;
 	const char *init_layers; /* "0,2,4": the layers, counted from 0, of which a smaller model is made */
 	bool shuffle;
+	struct layer_options layers;
 };
 extern const struct option labeled_rows[];       /* of the task and its files */
 extern const struct option labeled_model_rows[]; /* of the rest */

@@ -272,7 +272,7 @@ static enum status find_task(struct labeled_run *labeled)
 	TRY(calibration_check(&given->calibration, state));
 	state->settings.calibration = &given->calibration;
 	if (given->class_weights && !state->task->weighs_classes)
-		return error_set(ERR_USAGE, "--class_weights is for tasks that choose one of several classes, not for %s",
+		return error_set(ERR_USAGE, "--class_weights is for tasks that choose among classes or labels, not for %s",
 				 state->task->name);
 	if (given->labels)
 		TRY(labels_parse_option(given->labels, &labeled->strings, &names, &count));
@@ -367,38 +367,6 @@ static enum status check_decision(const struct labeled_run *labeled)
 
 /* ---- Its training ---- */
 
-/* Small models learn with higher rates than base and large ones. */
-static bool is_small(const struct model_config *config)
-{
-	return config->hidden_size < 512;
-}
-
-/* Defaults: three epochs of 32 examples at a time, with the rates of Devlin et al. 2019 and one evaluation per epoch. */
-static enum status choose_phase(const struct labeled_run *labeled, struct run_phase *phase)
-{
-	const struct run *run = labeled->run;
-	struct options *options = phase->options;
-	const struct length_options *length = &phase->values->length;
-	const int64_t *const every[] = {&phase->values->saving.eval_steps, &phase->values->saving.save_checkpoints_steps};
-	TRY(phase_choose_batch(phase, run->machine, 32));
-	double batches = ceil((double)labeled->train.encoded.example_count / (double)phase->values->batch.train_batch_size);
-	if (options_is_open(options, &length->num_train_steps)) {
-		if (options_is_open(options, &length->num_train_epochs))
-			TRY(options_choose_number(options, &length->num_train_epochs, 3, 6));
-		double steps = ceil(length->num_train_epochs * batches);
-		if (!(steps < 1e15))
-			return error_set(ERR_USAGE, "the run would take %.3g steps", steps);
-		TRY(options_choose_integer(options, &length->num_train_steps, steps < 1 ? 1 : (int64_t)steps));
-	}
-	for (size_t i = 0; i < sizeof every / sizeof *every; i++)
-		if (options_is_open(options, every[i]))
-			TRY(options_choose_integer(options, every[i], (int64_t)batches));
-	if (labeled->state.task->check_batch)
-		TRY(labeled->state.task->check_batch(&labeled->state, &labeled->train, phase->values->batch.train_batch_size));
-	phase->usual_learning_rate = is_small(&run->config) ? 1e-4 : 3e-5;
-	return phase_choose(phase, &phase->values->optimizer);
-}
-
 /* With fewer examples, a single answer changes the score by more than a point. */
 #define DEV_LEAST 100
 
@@ -456,7 +424,7 @@ enum status labeled_run_check(const struct labeled_run *labeled, const struct op
 	if (status == OK)
 		status = recipe_choose(&phase.own, &phase.values->optimizer);
 	if (status == OK)
-		status = choose_phase(labeled, &phase);
+		status = labeled_choose_phase(labeled, &phase);
 	options_release(&phase.own);
 	return status;
 }
@@ -473,6 +441,7 @@ enum status labeled_run_prepare(struct labeled_run *labeled, const struct labele
 	warn_of_small_sets(labeled);
 	TRY(compare_rows(labeled));
 	TRY(make_head(labeled));
+	TRY(labeled_choose_learning(labeled));
 	TRY(check_decision(labeled));
 	TRY(ranks_agree(run->machine->comm,
 			distillation_run_prepare(&labeled->distillation, distillation, run, &labeled->state, &labeled->heads)));
@@ -493,7 +462,7 @@ enum status labeled_run_prepare(struct labeled_run *labeled, const struct labele
 		return error_hinted(error_set(ERR_STATE, "the training examples have changed since '%s'", run->start.checkpoint),
 				    "give --fresh to start over with the new ones, or choose another --out");
 	TRY(recipe_choose(&run->options, &run->values->optimizer));
-	return choose_phase(labeled, &run->phases[0]);
+	return labeled_choose_phase(labeled, &run->phases[0]);
 }
 
 /* ---- Callbacks of the run ---- */
@@ -676,7 +645,7 @@ static enum status describe(void *context, struct report *report)
 	report->facts.epoch_tokens = (double)labeled->train.encoded.token_count;
 	TRY(labeled_report(&labeled->state, &labeled->train, labeled->dev_count > 0 ? &labeled->dev[0] : NULL, &labeled->preview,
 			   &report->task));
-	if (is_small(&labeled->run->config))
+	if (labeled_is_small(&labeled->run->config))
 		report->task.words.usual_rates = "5e-5 to 5e-4";
 	report->task.decides = labeled->task.decides;
 	distillation_run_report(&labeled->distillation, &report->task);

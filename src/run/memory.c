@@ -15,9 +15,9 @@ static enum status allocate_model(struct run_memory *memory, struct comm *comm)
 	struct model *model = memory->model;
 	if (ranks_count(comm) == 1)
 		return model_allocate(model, true);
-	size_t bytes = (size_t)model->slab_count * dtype_bytes(model->slab.dtype);
-	TRY(comm_allocate(comm, &memory->slabs[0], bytes, "weights"));
-	TRY(comm_allocate(comm, &memory->slabs[1], bytes, "gradients"));
+	size_t element = dtype_bytes(model->slab.dtype);
+	TRY(comm_allocate(comm, &memory->slabs[0], (size_t)model->slab.columns * element, "weights"));
+	TRY(comm_allocate(comm, &memory->slabs[1], (size_t)model->gradients.columns * element, "gradients"));
 	return model_allocate_in(model, memory->slabs[0], memory->slabs[1]);
 }
 

@@ -10,10 +10,10 @@
 #include "train/checkpoint.h"
 #include "train/optimizer.h"
 
-double plan_step_flops(const struct model_config *config, const struct model_heads *heads, int64_t batch_size, int32_t length)
+double plan_step_flops(const struct model *model, int64_t batch_size, int32_t length)
 {
 	struct model_work work = model_work_of_full((double)batch_size, length);
-	return model_flops_of(config, heads, &work);
+	return model_work_flops(model, &work);
 }
 
 /* Additional memory for several ranks on devices. */
@@ -39,7 +39,7 @@ struct memory_plan plan_training(const struct model *model, const struct shape_l
 		.batches = batch_bytes,
 		.checkpoint = limits->training ? checkpoint_writer_bytes(model) : 0,
 		.ranks = ranks,
-		.flops_per_step = plan_step_flops(&model->config, &model->heads, batch_size, max_seq_length),
+		.flops_per_step = plan_step_flops(model, batch_size, max_seq_length),
 	};
 	if (be->functions->batch_bytes) {
 		size_t batches;

@@ -32,7 +32,7 @@ void plan_add_average(struct memory_plan *plan, size_t bytes);
 /* Adds a teacher's memory, which is where the model's is, and its FLOPs per step. */
 void plan_add_teacher(struct memory_plan *plan, size_t bytes, double flops);
 /* FLOPs of a step of full-length sequences, with the usual share of predictions. */
-double plan_step_flops(const struct model_config *config, const struct model_heads *heads, int64_t batch_size, int32_t length);
+double plan_step_flops(const struct model *model, int64_t batch_size, int32_t length);
 void plan_print(const struct memory_plan *plan, const struct model *model, const struct shape_limits *limits, struct buffer *out);
 /* Memory that `local_ranks` ranks on one machine take, one of them being the first rank. */
 size_t plan_host_bytes(const struct memory_plan *plan, int32_t local_ranks);

@@ -180,7 +180,7 @@ static void show_phases(const struct run *run, struct buffer *out)
 	for (int64_t i = 0; i < run->phase_count; i++) {
 		const struct training_options *training = run->phases[i].values;
 		int64_t batch_size = training->batch.train_batch_size, steps = training->length.num_train_steps;
-		double flops = plan_step_flops(&run->config, run->task->heads, batch_size, (int32_t)training->max_seq_length);
+		double flops = plan_step_flops(run->memory.model, batch_size, (int32_t)training->max_seq_length);
 		char count[FORMAT_BYTES];
 		buffer_format(out, "  phase %-6" PRId64 " %10s  %s of %" PRId64 " x %" PRId64 " tokens, %.3g TFLOP each%s\n",
 			      i + 1, format_count(count, steps), steps == 1 ? "step" : "steps", batch_size,
@@ -220,7 +220,7 @@ static double phase_work(const struct run *run, int64_t index, int64_t *out_step
 		*out_steps -= state->step - state->phase.first_step;
 	if (run->task->shapes.mean_length(run->task->shapes.context, index, &mean) != OK)
 		mean = (double)training->max_seq_length;
-	return plan_step_flops(&run->config, run->task->heads, batch_size, (int32_t)ceil(mean)) +
+	return plan_step_flops(run->memory.model, batch_size, (int32_t)ceil(mean)) +
 	       shapes_teacher_flops(&run->task->shapes, batch_size, (int32_t)ceil(mean));
 }
 
@@ -261,7 +261,7 @@ static enum status describe_model(struct run *run)
 {
 	TRY(run_memory_describe(&run->memory, run->machine, &run->config, run->task->heads));
 	run->shapes.model = run->memory.model;
-	return OK;
+	return run->layers ? layer_options_apply(run->layers, run->phases[0].values->rate.learning_rate, run->memory.model) : OK;
 }
 
 /* Is this a finished run that was started again? There is nothing to plan then. */

@@ -19,6 +19,7 @@
 #include "run/memory.h"
 #include "run/phases.h"
 #include "run/shapes.h"
+#include "train/layer_options.h"
 #include "train/loop.h"
 
 struct run;
@@ -66,6 +67,7 @@ struct run {
 	const struct vocab *vocab;
 	const struct tokenizer_settings *tokenizer;
 	const struct task_config *task_config; /* what config.json says about the head; NULL: pre-training */
+	const struct layer_options *layers;    /* which layers learn, and how fast; NULL: all, at the same rate */
 	uint64_t data_hash;                    /* of vocabulary and training data */
 	uint64_t teacher_hash;                 /* of the weights of a teacher; 0: there is no teacher */
 	uint64_t evaluation_hash;              /* of the evaluation sets, with their names */

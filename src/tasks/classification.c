@@ -86,7 +86,7 @@ static enum status count_labels(struct task_state *state, struct example_set *ex
 		examples->count = kept;
 		warn_of_headers(state, examples);
 		warn_of_lists(state);
-		return task_order_labels(state);
+		return task_order_labels(state, kept);
 	}
 	TRY(memory_new(&cells, examples->count, sizeof *cells, "labels"));
 	for (int64_t i = 0; i < examples->count; i++)
@@ -110,7 +110,7 @@ static enum status count_labels(struct task_state *state, struct example_set *ex
 	}
 	examples->count = kept;
 	warn_of_headers(state, examples);
-	status = task_order_labels(state);
+	status = task_order_labels(state, is_left_out(state, kept) ? state->settings.most : kept);
 done:
 	string_store_release(&store);
 	free(cells);
@@ -335,6 +335,7 @@ static void classification_heads(const struct task_state *state, struct model_he
 			: target == TARGET_CLASSES ? LOSS_BINARY
 						   : LOSS_CLASSES,
 		.coefficient = 1,
+		.positive_weights = target == TARGET_CLASSES ? state->label_weights : NULL,
 		.name = "classifier",
 	};
 }
@@ -743,6 +744,7 @@ const struct task task_multilabel = {
 	.tunes = calibration_tunes,
 	.tune = calibration_tune,
 	.reads_windows = true,
+	.weighs_classes = true,
 	.read = classification_read,
 	.take = task_take_texts,
 	.encode = encode_texts,

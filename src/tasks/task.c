@@ -429,7 +429,7 @@ double task_score(const struct task_state *state, double output)
 }
 
 /* Reads "balanced", or weights of labels: "a:2,b:1"; labels that are not listed have 1. */
-static enum status read_label_weights(struct task_state *state)
+static enum status read_label_weights(struct task_state *state, int64_t examples)
 {
 	const char *text = state->settings.class_weights;
 	int64_t count = state->labels.count, all = 0;
@@ -441,10 +441,14 @@ static enum status read_label_weights(struct task_state *state)
 		all += state->labels.labels[i].count;
 	}
 	if (strcmp(text, "balanced") == 0) {
-		for (int64_t i = 0; i < count; i++) /* as in scikit-learn: n / (classes * n_i) */
-			if (state->labels.labels[i].count > 0)
-				state->label_weights[i] =
-					(float)((double)all / ((double)count * (double)state->labels.labels[i].count));
+		bool several = state->task->target == TARGET_CLASSES;
+		for (int64_t i = 0; i < count; i++) {
+			double own = (double)state->labels.labels[i].count;
+			/* as in scikit-learn: n / (classes * n_i); with several labels, examples without it by those with it */
+			double weight = several ? ((double)examples - own) / own : (double)all / ((double)count * own);
+			if (own > 0 && weight > 0)
+				state->label_weights[i] = (float)weight;
+		}
 		return OK;
 	}
 	for (const char *at = text; *at;) {
@@ -515,11 +519,11 @@ static void warn_of_no_weight(const struct task_state *state)
 	bool any = !state->label_weights;
 	for (int64_t i = 0; i < state->labels.count && !any; i++)
 		any = state->label_weights[i] > 0 && state->labels.labels[i].count > 0;
-	if (!any)
+	if (!any && state->task->target != TARGET_CLASSES)
 		log_warning("--class_weights gives every class with examples the weight 0: nothing is learned");
 }
 
-enum status task_order_labels(struct task_state *state)
+enum status task_order_labels(struct task_state *state, int64_t examples)
 {
 	const struct layout *layout = state->settings.layout;
 	int64_t named = 0;
@@ -539,7 +543,7 @@ enum status task_order_labels(struct task_state *state)
 	buffer_release(&text);
 	warn_of_single_labels(state);
 	warn_of_one_class(state);
-	TRY(read_label_weights(state));
+	TRY(read_label_weights(state, examples));
 	warn_of_no_weight(state);
 	return OK;
 }

@@ -90,7 +90,7 @@ struct task_state {
 	struct pool *pool;              /* borrowed; its threads may help to compute scores; NULL: none */
 	const char *decides;            /* the measure that chooses the best checkpoint, if that depends on the files; NULL: the
 					   task's */
-	float *label_weights;           /* [labels.count], or NULL */
+	float *label_weights;           /* [labels.count] of classes or, with several labels, of those that apply; or NULL */
 	struct calibration calibration; /* as found by tune(), or as recorded */
 	struct row_hashes trained_rows; /* of the training files, a sample; none if the record has none */
 };
@@ -310,8 +310,8 @@ MUST_USE enum status task_read_tables(struct task_state *state, struct task_set 
 /* The same from memory. */
 MUST_USE enum status task_take_texts(struct task_state *state, struct task_set *set, const struct task_text *texts,
 				     int64_t count);
-/* Puts the labels of training in order, logs them, and reads their weights. */
-MUST_USE enum status task_order_labels(struct task_state *state);
+/* Puts the labels of training, of this many examples, in order, logs them, and reads their weights. */
+MUST_USE enum status task_order_labels(struct task_state *state, int64_t examples);
 /* Call this with the status of reading the label of example `number`: in a set to be predicted, a label that cannot be read is
  * passed over and counted (example_drop_label()). */
 MUST_USE enum status task_label_read(struct task_set *set, int64_t number, enum status status);

@@ -13,7 +13,7 @@ static int64_t bucket_count(const struct model *model)
 /* Sets the buckets' ranges, tensors, and weights; a bucket begins where the layer changes. */
 static void lay_out(struct bucket *items, const struct model *model)
 {
-	for (int64_t i = 0; i < model->parameter_count; i++) {
+	for (int64_t i = model->frozen_count; i < model->parameter_count; i++) {
 		const struct parameter *parameter = &model->parameters[i];
 		struct bucket *bucket = &items[parameter->layer + 1];
 		if (bucket->tensor_count++ == 0) {
@@ -23,8 +23,8 @@ static void lay_out(struct bucket *items, const struct model *model)
 		int64_t next = i + 1 < model->parameter_count ? model->parameters[i + 1].offset : model->slab_count;
 		bucket->count = next - bucket->offset;
 	}
-	int64_t parameter = 0;
-	for (int64_t w = 0; w < model->weight_count; w++) {
+	int64_t parameter = model->frozen_count;
+	for (int64_t w = model->frozen_weights; w < model->weight_count; w++) {
 		struct bucket *bucket = &items[model->parameters[parameter].layer + 1];
 		if (bucket->weight_count++ == 0)
 			bucket->first_weight = w;
@@ -67,8 +67,8 @@ void buckets_release(struct buckets *buckets)
 static int64_t over_buckets(const struct model *model, int32_t ranks,
 			    int64_t (*add)(int64_t so_far, int64_t count, int32_t ranks))
 {
-	int64_t result = 0, begin = 0;
-	for (int64_t i = 0; i < model->parameter_count; i++) {
+	int64_t result = 0, begin = model->frozen_elements;
+	for (int64_t i = model->frozen_count; i < model->parameter_count; i++) {
 		bool last = i + 1 == model->parameter_count;
 		if (!last && model->parameters[i + 1].layer == model->parameters[i].layer)
 			continue;
@@ -93,12 +93,21 @@ static int64_t larger_of(int64_t so_far, int64_t count, int32_t ranks)
 
 int64_t buckets_own_most(const struct model *model, int32_t ranks)
 {
-	return ranks <= 1 ? model->slab_count : over_buckets(model, ranks, add_last_share);
+	return ranks <= 1 ? model->gradients.columns : over_buckets(model, ranks, add_last_share);
 }
 
 int64_t buckets_longest(const struct model *model)
 {
 	return over_buckets(model, 1, larger_of);
+}
+
+struct tensor buckets_gradients(const struct model *model, int64_t offset, int64_t count)
+{
+	struct tensor part = model->gradients;
+	if (part.data)
+		part.data = (char *)part.data + (size_t)(offset - model->frozen_elements) * dtype_bytes(part.dtype);
+	part.columns = count;
+	return part;
 }
 
 enum comm_type buckets_type(const struct model *model)

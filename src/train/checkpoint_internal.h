@@ -30,6 +30,7 @@ MUST_USE enum status checkpoint_choices_use(const struct json *root, const char 
 struct slab_source {
 	const char *kind; /* "exp_avg" */
 	const struct tensor *slab;
+	int64_t first; /* the parameter with which it begins: moments lack what is frozen */
 };
 #define SLAB_SOURCES 3
 #define AVERAGE_KIND "average"

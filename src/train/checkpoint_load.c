@@ -17,9 +17,9 @@
 
 int checkpoint_slabs(const struct model *model, const struct optimizer *optimizer, struct slab_source out[SLAB_SOURCES])
 {
-	out[0] = (struct slab_source){"exp_avg", &optimizer->m};
-	out[1] = (struct slab_source){"exp_avg_sq", &optimizer->v};
-	out[2] = (struct slab_source){"master", &model->slab};
+	out[0] = (struct slab_source){"exp_avg", &optimizer->m, model->frozen_count};
+	out[1] = (struct slab_source){"exp_avg_sq", &optimizer->v, model->frozen_count};
+	out[2] = (struct slab_source){"master", &model->slab, 0};
 	return model->slab.dtype == DTYPE_F32 ? 2 : 3;
 }
 
@@ -129,23 +129,24 @@ static enum status entry_read(const char *path, const struct safetensors *file, 
 }
 
 /* Reads one "<kind>.<parameter>" set of a file into a device slab of any float type; of moments, only what this rank owns. */
-static enum status slab_read(const char *path, const struct safetensors *file, struct file_check *check, const char *kind,
-			     const struct model *model, const struct buckets *buckets, const struct tensor *slab)
+static enum status slab_read(const char *path, const struct safetensors *file, struct file_check *check,
+			     const struct slab_source *source, const struct model *model, const struct buckets *buckets)
 {
+	const struct tensor *slab = source->slab;
 	int64_t longest = 0;
 	void *host;
 	for (int64_t i = 0; i < model->parameter_count; i++)
 		longest = larger(longest, model->parameters[i].count);
 	TRY(memory_new(&host, longest, dtype_bytes(slab->dtype), "copy of the moments"));
 	enum status status = OK;
-	for (int64_t i = 0; i < model->parameter_count; i++) {
+	for (int64_t i = source->first; i < model->parameter_count; i++) {
 		const struct parameter *parameter = &model->parameters[i];
 		const struct bucket *bucket = bucket_of(buckets, parameter->layer);
 		struct destination to = {slab, bucket->own_offset, bucket->own_offset + bucket->own_count, bucket->moments};
 		if (slab == &model->slab)
 			to = (struct destination){slab, 0, model->slab_count, 0};
 		char name[128];
-		snprintf(name, sizeof name, "%s.%s", kind, parameter->name);
+		snprintf(name, sizeof name, "%s.%s", source->kind, parameter->name);
 		TRY_GOTO(entry_read(path, file, check, name, slab->dtype, parameter->count, host), done);
 		put_values(model->backend, &to, parameter, host);
 	}
@@ -205,7 +206,7 @@ static enum status moments_read(const char *path, const struct model *model, con
 		snprintf(first, sizeof first, "%s.%s", sources[i].kind, model->parameters[0].name);
 		if (optional && !safetensors_find(&file, first))
 			continue;
-		status = slab_read(path, &file, &check, sources[i].kind, model, &optimizer->buckets, sources[i].slab);
+		status = slab_read(path, &file, &check, &sources[i], model, &optimizer->buckets);
 	}
 	status = file_check_end(&check, &file.map, status);
 	safetensors_close(&file);

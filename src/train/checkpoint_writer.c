@@ -59,10 +59,10 @@ struct checkpoint_writer {
 /* Lays out the copies; with an arena without memory, only measures them. */
 static void lay_out(struct checkpoint_writer *writer, const struct model *model, struct arena *arena)
 {
-	size_t bytes = (size_t)model->slab_count * dtype_bytes(model->slab.dtype);
+	size_t element = dtype_bytes(model->slab.dtype);
 	int count = model->slab.dtype == DTYPE_F32 ? 2 : 3;
-	for (int i = 0; i < count; i++)
-		writer->slabs[i] = arena_take(arena, bytes);
+	for (int i = 0; i < count; i++) /* moments, masters */
+		writer->slabs[i] = arena_take(arena, (size_t)(i < 2 ? model->gradients.columns : model->slab_count) * element);
 	writer->weights = arena_take(arena, (size_t)model->slab_count * sizeof(float));
 	writer->slab_count = count;
 }
@@ -78,7 +78,9 @@ size_t checkpoint_writer_bytes(const struct model *model)
 /* The constant covers the tokenizer's files and JSON. */
 double checkpoint_disk_bytes(const struct model *model)
 {
-	return 1.02 * (double)model->slab_count * (double)(sizeof(float) + 2 * dtype_bytes(model->slab.dtype)) + 4e6;
+	double weights = (double)model->slab_count * sizeof(float);
+	double moments = 2 * (double)model->gradients.columns * (double)dtype_bytes(model->slab.dtype);
+	return 1.02 * (weights + moments) + 4e6;
 }
 
 /* With the mean of the weights, if the run takes one. */
@@ -139,19 +141,28 @@ static enum status not_finite(const char *kind, const char *name)
 			    "the last checkpoint is intact; resume from it with a lower --learning_rate");
 }
 
+/* Where a parameter lies in a copy that begins with parameter `first`. */
+static const void *place_of(const void *copy, const struct model *model, int64_t first, int64_t parameter)
+{
+	int64_t offset = model->parameters[parameter].offset - model->parameters[first].offset;
+	return (const char *)copy + (size_t)offset * dtype_bytes(model->slab.dtype);
+}
+
 /* Non-finite numbers must never get into files; the gaps between tensors hold zeros. */
 static enum status verify_finite(const struct checkpoint_writer *writer)
 {
 	static const char *const kinds[SLAB_SOURCES] = {"first moments", "second moments", "weights"};
 	const struct model *model = writer->model;
+	struct slab_source sources[SLAB_SOURCES];
+	checkpoint_slabs(model, writer->optimizer, sources);
 	for (int64_t i = 0; i < model->parameter_count; i++) {
 		const struct parameter *parameter = &model->parameters[i];
 		enum dtype dtype = model->slab.dtype;
 		if (first_not_finite(writer->weights + parameter->offset, DTYPE_F32, parameter->count) >= 0)
 			return not_finite("weights", parameter->name);
 		for (int k = 0; k < writer->slab_count; k++) {
-			const char *slab = writer->slabs[k];
-			if (first_not_finite(slab + (size_t)parameter->offset * dtype_bytes(dtype), dtype, parameter->count) >= 0)
+			if (i >= sources[k].first && first_not_finite(place_of(writer->slabs[k], model, sources[k].first, i),
+								      dtype, parameter->count) >= 0)
 				return not_finite(kinds[k], parameter->name);
 		}
 	}
@@ -162,42 +173,43 @@ static enum status optimizer_write(const struct checkpoint_writer *writer, const
 {
 	const struct model *model = writer->model;
 	enum dtype dtype = model->slab.dtype;
-	struct slab_source sources[SLAB_SOURCES];
+	struct slab_source sources[SLAB_SOURCES + 1];
 	int source_count = checkpoint_slabs(model, writer->optimizer, sources);
-	const char *kinds[SLAB_SOURCES + 1];
 	const void *slabs[SLAB_SOURCES + 1];
-	for (int i = 0; i < source_count; i++) {
-		kinds[i] = sources[i].kind;
-		slabs[i] = writer->slabs[i];
-	}
+	memcpy(slabs, writer->slabs, sizeof writer->slabs);
 	if (writer->state.phase.averaged > 0) {
-		kinds[source_count] = AVERAGE_KIND;
-		slabs[source_count++] = writer->context->average->mean;
+		slabs[source_count] = writer->context->average->mean;
+		sources[source_count++] = (struct slab_source){.kind = AVERAGE_KIND};
 	}
-	int64_t count = model->parameter_count;
+	int64_t count = 0, most = source_count * model->parameter_count;
 	struct safetensors_entry *entries = NULL;
 	char(*names)[128] = NULL, path[PATH_BYTES];
 	uint32_t crc;
 	int64_t bytes;
 	enum status status;
-	TRY_GOTO(memory_new(&entries, source_count * count, sizeof *entries, "checkpoint"), done);
-	TRY_GOTO(memory_new(&names, source_count * count, sizeof *names, "checkpoint"), done);
-	for (int64_t i = 0; i < source_count * count; i++) {
-		const struct parameter *parameter = &model->parameters[i % count];
-		int length = snprintf(names[i], sizeof names[i], "%s.%s", kinds[i / count], parameter->name);
-		BUG_IF(length < 0 || (size_t)length >= sizeof names[i]);
-		entries[i] = (struct safetensors_entry){
-			.name = names[i],
+	TRY_GOTO(memory_new(&entries, most, sizeof *entries, "checkpoint"), done);
+	TRY_GOTO(memory_new(&names, most, sizeof *names, "checkpoint"), done);
+	for (int64_t i = 0; i < most; i++) {
+		const struct slab_source *source = &sources[i / model->parameter_count];
+		int64_t number = i % model->parameter_count;
+		const struct parameter *parameter = &model->parameters[number];
+		if (number < source->first)
+			continue;
+		int length = snprintf(names[count], sizeof *names, "%s.%s", source->kind, parameter->name);
+		BUG_IF(length < 0 || (size_t)length >= sizeof *names);
+		entries[count] = (struct safetensors_entry){
+			.name = names[count],
 			.dtype = dtype == DTYPE_F64 ? ST_F64 : ST_F32,
 			.rank = 1,
 			.shape = {parameter->count},
 			.count = parameter->count,
-			.data = (const char *)slabs[i / count] + (size_t)parameter->offset * dtype_bytes(dtype),
+			.data = place_of(slabs[i / model->parameter_count], model, source->first, number),
 			.bytes = (uint64_t)parameter->count * dtype_bytes(dtype),
 		};
+		count++;
 	}
 	TRY_GOTO(path_join(path, folder, OPTIMIZER_NAME), done);
-	TRY_GOTO(safetensors_write(path, entries, source_count * count, NULL, &crc, &bytes), done);
+	TRY_GOTO(safetensors_write(path, entries, count, NULL, &crc, &bytes), done);
 	TRY_GOTO(folder_files_add(files, OPTIMIZER_NAME, bytes, crc), done);
 done:
 	free(entries);
@@ -340,7 +352,7 @@ static void place_share(const struct model *model, const struct bucket *bucket, 
 	struct backend *be = model->backend;
 	size_t element = dtype_bytes(model->slab.dtype), bytes = (size_t)bucket->own_count * element;
 	const char *from = (const char *)moments->data + (size_t)bucket->moments * element;
-	char *to = (char *)model->gradients.data + (size_t)bucket->own_offset * element;
+	char *to = buckets_gradients(model, bucket->own_offset, bucket->own_count).data;
 	for (size_t done = 0; done < bytes; done += PIECE) {
 		size_t part = bytes - done < PIECE ? bytes - done : PIECE;
 		be->functions->to_host(be, piece, from + done, part);
@@ -353,14 +365,15 @@ static enum status gather_moments(const struct checkpoint_writer *writer, const 
 {
 	const struct model *model = writer->model;
 	const struct buckets *buckets = &writer->optimizer->buckets;
-	size_t element = dtype_bytes(model->slab.dtype);
 	comm_ticket newest = 0;
 	unsigned char *piece;
 	TRY(memory_new(&piece, 1, PIECE, "a piece of the moments"));
 	for (int64_t i = 0; i < buckets->count; i++) {
 		const struct bucket *bucket = &buckets->items[i];
+		if (bucket->count == 0)
+			continue;
 		place_share(model, bucket, moments, piece);
-		newest = comm_all_gather(buckets->comm, (char *)model->gradients.data + (size_t)bucket->offset * element,
+		newest = comm_all_gather(buckets->comm, buckets_gradients(model, bucket->offset, bucket->count).data,
 					 bucket->count, buckets_type(model));
 	}
 	enum status status = comm_wait(buckets->comm, newest);
@@ -376,7 +389,6 @@ static enum status take_copies(struct checkpoint_writer *writer)
 	struct slab_source sources[SLAB_SOURCES];
 	bool shares = writer->optimizer->buckets.ranks > 1, writes = is_first_rank(writer->context->comm);
 	int count = checkpoint_slabs(model, writer->optimizer, sources);
-	size_t bytes = (size_t)model->slab_count * dtype_bytes(model->slab.dtype);
 	for (int i = 0; i < count; i++) {
 		const struct tensor *slab = sources[i].slab;
 		if (shares && slab != &model->slab) {
@@ -384,7 +396,8 @@ static enum status take_copies(struct checkpoint_writer *writer)
 			slab = &model->gradients;
 		}
 		if (writes)
-			be->functions->to_host(be, writer->slabs[i], slab->data, bytes);
+			be->functions->to_host(be, writer->slabs[i], slab->data,
+					       (size_t)slab->columns * dtype_bytes(slab->dtype));
 	}
 	return writes ? model_get_weights(model, writer->weights) : OK;
 }

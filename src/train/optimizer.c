@@ -36,6 +36,7 @@ static struct lamb_tensor describe(const struct optimizer_options *options, cons
 		.offset = parameter->offset,
 		.count = parameter->count,
 		.weight_decay = weight_decay,
+		.rate = parameter->rate,
 		.adapts = (all || weight_decay > 0) && !matches(&options->exclude_from_layer_adaptation, parameter->name),
 	};
 }
@@ -84,14 +85,16 @@ static void groups_build(struct optimizer *optimizer, struct lamb_tensor *tensor
 {
 	const struct model *model = optimizer->model;
 	struct optimizer_group *group = NULL;
-	int64_t parameter = 0;
-	for (int64_t w = 0; w < model->weight_count; w++) {
+	int64_t parameter = model->frozen_count;
+	for (int64_t w = model->frozen_weights; w < model->weight_count; w++) {
 		int64_t elements = model->weights[w]->master.rows * model->weights[w]->master.columns;
 		int64_t offset = model->parameters[parameter].offset;
 		if (!group || offset + elements - group->offset > model->backend->update_elements) {
 			group = &optimizer->groups[optimizer->group_count++];
-			*group = (struct optimizer_group){
-				.offset = offset, .moments = offset, .first_tensor = parameter, .first_weight = w};
+			*group = (struct optimizer_group){.offset = offset,
+							  .moments = offset - model->frozen_elements,
+							  .first_tensor = parameter,
+							  .first_weight = w};
 		}
 		group->count = offset + elements - group->offset;
 		group->weight_count++;
@@ -220,23 +223,25 @@ static struct tensor slice(struct tensor slab, int64_t offset, int64_t count)
 	return slab;
 }
 
-/* Adjacent tensors with the same decay form one range: the alignment gaps between them hold zeros in weights, gradients, and
- * moments, and stay zero. */
+/* Adjacent tensors with the same decay and rate form one range: the alignment gaps between them hold zeros in weights, gradients,
+ * and moments, and stay zero. */
 static void adamw_update(const struct optimizer *optimizer, struct replica *replica, const struct optimizer_group *group)
 {
 	const struct optimizer_options *options = &optimizer->options;
 	const struct model *model = optimizer->model;
 	const double *decay = optimizer->weight_decay;
+	const struct parameter *parameters = model->parameters;
 	int64_t end = group->first_tensor + group->tensor_count, ranges = 0;
 	for (int64_t first = group->first_tensor, next; first < end; first = next) {
 		next = first + 1;
-		while (next < end && decay[next] == decay[first])
+		while (next < end && decay[next] == decay[first] && parameters[next].rate == parameters[first].rate)
 			next++;
-		const struct parameter *last = &model->parameters[next - 1];
-		int64_t offset = larger(model->parameters[first].offset, group->offset);
+		const struct parameter *last = &parameters[next - 1];
+		int64_t offset = larger(parameters[first].offset, group->offset);
 		int64_t count = smaller(last->offset + last->count, group->offset + group->count) - offset;
 		if (count > 0) /* otherwise it belongs to another rank */
-			optimizer->ranges[ranges++] = (struct decay_range){offset - group->offset, count, decay[first]};
+			optimizer->ranges[ranges++] =
+				(struct decay_range){offset - group->offset, count, decay[first], parameters[first].rate};
 	}
 	adamw(replica, &(struct adamw){
 			       .beta1 = options->adam_beta1,
@@ -247,7 +252,7 @@ static void adamw_update(const struct optimizer *optimizer, struct replica *repl
 			       .w = slice(model->slab, group->offset, group->count),
 			       .m = slice(optimizer->m, group->moments, group->count),
 			       .v = slice(optimizer->v, group->moments, group->count),
-			       .g = slice(model->gradients, group->offset, group->count),
+			       .g = buckets_gradients(model, group->offset, group->count),
 			       .copy = slice(model->mirror, group->offset, group->count),
 		       });
 }
@@ -266,7 +271,7 @@ static void lamb_measure(const struct optimizer *optimizer, struct replica *repl
 				    .w = slice(optimizer->model->slab, group->offset, group->count),
 				    .m = slice(optimizer->m, group->moments, group->count),
 				    .v = slice(optimizer->v, group->moments, group->count),
-				    .g = slice(optimizer->model->gradients, group->offset, group->count),
+				    .g = buckets_gradients(optimizer->model, group->offset, group->count),
 				    .norms = optimizer->norms + 2 * group->first_tensor,
 			    });
 }
@@ -295,13 +300,17 @@ void optimizer_measure(const struct optimizer *optimizer, struct replica *replic
 							     .decides = true});
 		return;
 	}
+	bool add = false;
 	for (int64_t i = 0; i < buckets->count; i++) {
 		const struct bucket *bucket = &buckets->items[i];
+		if (bucket->count == 0)
+			continue;
 		sumsq_finite(replica, &(struct sumsq_finite){
-					      .range = slice(optimizer->model->gradients, bucket->own_offset, bucket->own_count),
-					      .add = i > 0,
+					      .range = buckets_gradients(optimizer->model, bucket->own_offset, bucket->own_count),
+					      .add = add,
 					      .sums = replica->accumulators,
 				      });
+		add = true;
 	}
 }
 
@@ -330,7 +339,8 @@ static enum status lamb_measure_all(struct optimizer *optimizer, struct replica 
 	int64_t count = 2 * optimizer->model->parameter_count;
 	size_t bytes = (size_t)count * sizeof(double);
 	for (int64_t i = 0; i < optimizer->group_count; i++)
-		lamb_measure(optimizer, replica, &optimizer->groups[i]);
+		if (optimizer->groups[i].tensor_count > 0)
+			lamb_measure(optimizer, replica, &optimizer->groups[i]);
 	be->functions->to_host(be, optimizer->norm_sums, optimizer->norms, bytes);
 	TRY(comm_sum(optimizer->buckets.comm, optimizer->norm_sums, count));
 	be->functions->to_device(be, optimizer->norms, optimizer->norm_sums, bytes);
@@ -355,6 +365,8 @@ static enum status update_shares(struct optimizer *optimizer, struct replica *re
 		TRY(lamb_measure_all(optimizer, replica));
 	for (int64_t i = 0; i < buckets->count; i++) {
 		const struct bucket *bucket = &buckets->items[i];
+		if (bucket->count == 0)
+			continue;
 		(lamb ? lamb_update : adamw_update)(optimizer, replica, &optimizer->groups[i]);
 		void *weights = slice(model->slab, bucket->offset, bucket->count).data;
 		optimizer->gathers[i].ticket = comm_all_gather(buckets->comm, weights, bucket->count, buckets_type(model));

@@ -31,7 +31,7 @@ struct optimizer {
 	struct tensor m, v;     /* its moments (1, own_elements), master dtype, device memory */
 	struct optimizer_group *groups;
 	int64_t group_count;
-	double *weight_decay;        /* [parameter_count] */
+	double *weight_decay;        /* [parameter_count], like what follows; nothing is kept of frozen ones */
 	struct decay_range *ranges;  /* [parameter_count]: of the group being updated */
 	struct lamb_tensor *tensors; /* [parameter_count] device: this rank's part of each, offsets within the group */
 	double *norms;               /* [parameter_count][2] device */

@@ -5,10 +5,10 @@ static void begin_now(void *context, int32_t layer)
 {
 	struct reduction *reduction = context;
 	const struct bucket *bucket = bucket_of(reduction->buckets, layer);
-	const struct tensor *gradients = &reduction->model->gradients;
-	char *data = (char *)gradients->data + (size_t)bucket->offset * dtype_bytes(gradients->dtype);
-	reduction->newest = comm_reduce_scatter(reduction->buckets->comm, data, bucket->count, buckets_type(reduction->model),
-						reduction->wire);
+	struct tensor gradients = buckets_gradients(reduction->model, bucket->offset, bucket->count);
+	if (bucket->count > 0)
+		reduction->newest = comm_reduce_scatter(reduction->buckets->comm, gradients.data, bucket->count,
+							buckets_type(reduction->model), reduction->wire);
 }
 
 static void begin_bucket(void *context, int32_t layer)
@@ -47,6 +47,8 @@ void reduction_keep_own(struct reduction *reduction)
 	for (int64_t i = 0; i < reduction->buckets->count; i++) {
 		const struct bucket *bucket = &reduction->buckets->items[i];
 		int64_t end = bucket->own_offset + bucket->own_count;
+		if (bucket->count == 0)
+			continue;
 		model_clear_gradients(reduction->model, bucket->offset, bucket->own_offset - bucket->offset);
 		model_clear_gradients(reduction->model, end, bucket->offset + bucket->count - end);
 	}

@@ -122,7 +122,7 @@ static enum status begin_step(struct training *training, const struct step *step
 /* For a rank without a micro-batch in a step. */
 static void no_gradients(struct training *training)
 {
-	model_clear_gradients(training->model, 0, training->model->slab_count);
+	model_clear_gradients(training->model, training->model->frozen_elements, training->model->gradients.columns);
 }
 
 /* Micro-batches between two agreements on whether to stop. */

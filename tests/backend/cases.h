@@ -233,6 +233,8 @@ static const char *const case_lines[] = {
 	"xent N=129 C=3",
 	"xent N=8 C=17 scale=10",
 	"xent N=3 C=2 unlabeled=1",
+	"xent N=7 C=5 smoothing=0.1",
+	"xent N=40 C=33 smoothing=0.5",
 	"squared_error N=1 C=1",
 	"squared_error N=130 C=1",
 	"squared_error N=33 C=5 train=0",
@@ -241,6 +243,7 @@ static const char *const case_lines[] = {
 	"binary_xent N=131 C=4",
 	"binary_xent N=20 C=37 scale=8",
 	"binary_xent N=9 C=2 train=0",
+	"binary_xent N=9 C=37 positive=1",
 	"group_xent E=1 B=1",
 	"group_xent E=3 B=12",
 	"group_xent E=130 B=560 scale=3",
@@ -319,6 +322,7 @@ static const char *const case_lines[] = {
 	"lamb_apply n=1000 tensors=40 max_trust=0.3",
 	"lamb_apply n=333 tensors=4 zero=1 all=1",
 	"lamb_apply n=65 tensors=3 finite=0",
+	"lamb_apply n=300 tensors=5 rate=0.25",
 };
 #define CASE_COUNT (int)(sizeof case_lines / sizeof case_lines[0])
 

@@ -616,6 +616,12 @@ static void declare_squared_error(struct test_case *c)
 static void declare_binary_xent(struct test_case *c)
 {
 	declare_values(c, 0, 1);
+	if (case_integer(c, "positive", 0)) {
+		struct array *positive = add_array(c, "positive_weights", INPUT, FLOAT, 1, case_integer(c, "C", 2));
+		struct rng rng = array_rng(c, "positive_weights");
+		for (int64_t i = 0; i < positive->columns; i++)
+			positive->value[i] = rng_below(&rng, 13) / 4.0;
+	}
 	declare_loss(c, true, case_integer(c, "N", 8), case_integer(c, "C", 2));
 }
 
@@ -844,7 +850,8 @@ static inline int64_t letter_size(const struct test_case *c, const struct operat
 
 static inline double number_of(const struct test_case *c, const struct operation_field *f)
 {
-	bool epsilon = strcmp(f->name, "epsilon") == 0, no_limit = strcmp(f->name, "max_trust_ratio") == 0;
+	bool epsilon = strcmp(f->name, "epsilon") == 0;
+	bool no_limit = strcmp(f->name, "max_trust_ratio") == 0 || strcmp(f->name, "label_smoothing") == 0;
 	return case_number(c, f->key != NULL ? f->key : "eps", epsilon ? (f->key != NULL ? 1e-12 : 1e-6) : no_limit ? 0 : 1);
 }
 
@@ -1012,7 +1019,7 @@ static void adjust_sumsq_finite(struct bound *b, void *arguments)
 	((struct sumsq_finite *)arguments)->sums = kind > 0 ? replica->accumulators : NULL;
 }
 
-/* ranges=k: k ranges, every second one without decay, with a gap after every third. */
+/* ranges=k: k ranges, every second one without decay, some with a rate of their own, with a gap after every third. */
 static void adjust_adamw(struct bound *b, void *arguments)
 {
 	static struct decay_range ranges[256];
@@ -1021,7 +1028,10 @@ static void adjust_adamw(struct bound *b, void *arguments)
 	assert_true(a->range_count <= (int64_t)(sizeof ranges / sizeof ranges[0]));
 	for (int64_t i = 0; i < a->range_count; i++) {
 		int64_t begin = n * i / a->range_count, end = n * (i + 1) / a->range_count;
-		ranges[i] = (struct decay_range){begin, end - begin - (i % 3 == 2), i % 2 ? 0 : case_number(b->c, "decay", 0.01)};
+		ranges[i] = (struct decay_range){.offset = begin,
+						 .count = end - begin - (i % 3 == 2),
+						 .weight_decay = i % 2 ? 0 : case_number(b->c, "decay", 0.01),
+						 .rate = i % 3 == 1 ? 0.25 : 1};
 	}
 	a->beta1 = 0.9;
 	a->beta2 = 0.999;
@@ -1040,6 +1050,7 @@ static const struct lamb_tensor *bound_lamb_tensors(struct bound *b)
 		host[i] = (struct lamb_tensor){.offset = first,
 					       .count = size > 4 ? size - i % 3 : size,
 					       .weight_decay = i % 3 == 1 ? 0 : case_number(b->c, "decay", 0.01),
+					       .rate = case_number(b->c, "rate", 1),
 					       .adapts = i % 2 == 0 || case_integer(b->c, "all", 0)};
 		if (case_integer(b->c, "plain", 0))
 			host[i].adapts = false;
@@ -1088,9 +1099,9 @@ static struct operation_test operation_tests[] = {
 	{"", .declare = declare_pooling_bwd, .objective = objective_pooling_bwd},
 	{"ties", .declare = declare_vocab_xent, .objective = objective_loss},
 	{"ties", .declare = declare_vocab_topk},
-	{"unlabeled", .declare = declare_xent, .objective = objective_loss},
+	{"unlabeled smoothing", .declare = declare_xent, .objective = objective_loss},
 	{"", .declare = declare_squared_error, .objective = objective_loss},
-	{"", .declare = declare_binary_xent, .objective = objective_loss},
+	{"positive", .declare = declare_binary_xent, .objective = objective_loss},
 	{"unlabeled", .declare = declare_group_xent, .objective = objective_loss},
 	{"", .declare = declare_segment_xent, .objective = objective_loss},
 	{"", .declare = declare_pointer_xent, .adjust = adjust_pointer_xent, .objective = objective_loss},
@@ -1102,7 +1113,7 @@ static struct operation_test operation_tests[] = {
 	{"decay clip google finite gradient_scale square_sum", .declare = declare_adamw, .adjust = adjust_adamw},
 	{"decay clip google finite gradient_scale square_sum averages all plain zero", .declare = declare_lamb_norms,
 	 .adjust = adjust_lamb_norms},
-	{"decay google finite all plain zero", .declare = declare_lamb_apply, .adjust = adjust_lamb_apply},
+	{"decay google finite all plain zero rate", .declare = declare_lamb_apply, .adjust = adjust_lamb_apply},
 };
 _Static_assert(OPERATION_COUNT == sizeof operation_tests / sizeof operation_tests[0], "a row for every operation");
 

@@ -157,6 +157,9 @@ static inline void golden_close(struct golden *golden)
 	safetensors_close(&golden->file);
 }
 
+/* Layers below this one are frozen in models that are opened from now on, -1 being the embeddings. */
+static int32_t run_frozen = -1;
+
 /* A model with memory for batches up to `capacity`, and one replica. */
 struct run {
 	struct pool *pool;
@@ -184,6 +187,11 @@ static inline void run_open_heads(struct run *run, const char *device, enum dtyp
 		.training = training,
 	};
 	REQUIRE(model_create(&run->model, run->backend, config, heads));
+	double rates[128];
+	for (int64_t i = 0; i < run->model->parameter_count && run_frozen >= 0; i++)
+		rates[i] = run->model->parameters[i].depth < run_frozen ? 0 : 1;
+	if (run_frozen >= 0)
+		model_set_rates(run->model, rates);
 	REQUIRE(model_allocate(run->model, training));
 	REQUIRE(run->backend->functions->replica_create(run->backend, &run->replica, &limits));
 	REQUIRE(activations_create(&run->activations, run->model, limits.batch, limits.longest, training));
@@ -281,7 +289,7 @@ static inline double run_loss(struct run *run)
 /* All gradients, gaps included, as doubles; the caller frees them. */
 static inline double *run_gradients(struct run *run)
 {
-	int64_t count = run->model->slab_count;
+	int64_t count = run->model->gradients.columns;
 	double *out = malloc((size_t)count * sizeof *out);
 	if (!out)
 		exit(1);

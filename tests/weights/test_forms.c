@@ -256,6 +256,77 @@ static void dropout_has_the_same_masks_in_backward(void **state)
 	}
 }
 
+/* A step's loss and gradients, with dropout. */
+static double *gradients_of(size_t number, const char *device, enum dtype dtype, struct run *run, double *loss)
+{
+	char folder[PATH_BYTES];
+	struct model_config config;
+	folder_of(cases[number].name, folder);
+	assert_ok(model_folder_config(folder, &config));
+	config.hidden_dropout_prob = config.attention_probs_dropout_prob = config.choice_dropout = 0.3;
+	config.embedding_dropout = config.classifier_dropout = 0.3;
+	struct batch batch = batch_for(cases[number].heads);
+	run_open_heads(run, device, dtype, 2, &config, cases[number].heads, &batch, true);
+	float *slab = calloc((size_t)run->model->slab_count, sizeof *slab);
+	assert_non_null(slab);
+	assert_ok(model_folder_load(folder, run->model, MISSING_NOTHING, slab, NULL));
+	assert_ok(model_set_weights(run->model, &run->replica, slab));
+	run_begin(run, &batch);
+	run_batch(run, &batch, true, true, true);
+	*loss = run_sums(run).value[sum_of_loss(0)];
+	free(batch.id_order);
+	free(slab);
+	return run_gradients(run);
+}
+
+/* Does transformers' name of a parameter belong to the embeddings, or to layer 0 or 1? The others always learn. */
+static int frozen_from(const struct model *model, int64_t parameter)
+{
+	char name[TENSOR_NAME_BYTES];
+	tensor_name_to_form(model, model->parameters[parameter].name, name);
+	return strstr(name, "embeddings")                              ? 0
+	       : strstr(name, "layer.0.") || strstr(name, "layers.0.") ? 1
+	       : strstr(name, "layer.1.") || strstr(name, "layers.1.") ? 2
+								       : 3;
+}
+
+/* What learns above frozen layers gets the same bits as without them, whatever the form, and nothing else gets a gradient. */
+static void frozen_layers_change_no_other_gradient(void **state)
+{
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct run whole;
+		double loss;
+		const char *device = i % 2 ? "ref" : "cpu";
+		enum dtype dtype = i % 2 ? DTYPE_F64 : DTYPE_F32;
+		if (cases[i].heads->head[0].loss == LOSS_WORDS) /* they are not fine-tuned */
+			continue;
+		double *wanted = gradients_of(i, device, dtype, &whole, &loss);
+		for (run_frozen = 0; run_frozen <= whole.model->config.num_hidden_layers; run_frozen++) {
+			struct run run;
+			double own;
+			double *gradients = gradients_of(i, device, dtype, &run, &own);
+			const struct model *model = run.model;
+			assert_true(own == loss);
+			for (int64_t p = 0; p < model->parameter_count; p++) {
+				const struct parameter *parameter = &model->parameters[p];
+				bool learns = frozen_from(model, p) > run_frozen;
+				if (learns != (p >= model->frozen_count) || learns != (parameter->rate == 1))
+					fail_msg("%s, %d frozen layers: '%s'", cases[i].name, run_frozen, parameter->name);
+				int64_t place = parameter->offset - model->frozen_elements;
+				if (learns && memcmp(gradients + place, wanted + parameter->offset,
+						     (size_t)parameter->count * sizeof *wanted) != 0)
+					fail_msg("%s, %d frozen layers: the gradient of '%s'", cases[i].name, run_frozen,
+						 parameter->name);
+			}
+			free(gradients);
+			run_close(&run);
+		}
+		run_frozen = -1;
+		free(wanted);
+		run_close(&whole);
+	}
+}
+
 /* What is written says the same as what was read. */
 static void configurations_return(void **state)
 {
@@ -407,6 +478,7 @@ int main(void)
 		cmocka_unit_test(ref_equals_transformers),
 		cmocka_unit_test(cpu_equals_transformers),
 		cmocka_unit_test(dropout_has_the_same_masks_in_backward),
+		cmocka_unit_test(frozen_layers_change_no_other_gradient),
 		cmocka_unit_test(configurations_return),
 		cmocka_unit_test(parts_are_joined_and_faults_named),
 		cmocka_unit_test(untied_decoders_are_written),

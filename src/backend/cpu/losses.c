@@ -104,6 +104,22 @@ static double cross_entropy(const struct loss_call *call, const struct choice *c
 	return label < 0 ? 0 : lse - choice_logit(c, label);
 }
 
+/* Label smoothing moves a share of the target from the label to all classes: returns what this adds to the cross entropy of a row
+ * whose weight is not 0, and writes its gradient again. */
+static double smooth(const struct loss_call *call, int64_t row, double cross_entropy)
+{
+	const struct xent *a = call->arguments;
+	int64_t classes = a->logits.columns, label = a->labels[row];
+	double share = a->label_smoothing / (double)classes, right = get(&a->logits, row, label), sum = 0;
+	for (int64_t c = 0; c < classes; c++) {
+		double logit = get(&a->logits, row, c), target = (c == label ? 1 - a->label_smoothing : 0) + share;
+		sum += right - logit;
+		if (a->dlogits.data)
+			put(&a->dlogits, row, c, scaled(call, a->weights[row], exp(logit - right - cross_entropy) - target));
+	}
+	return share * sum;
+}
+
 static void xent_item(const struct loss_call *call, int64_t i, struct sums *sums)
 {
 	const struct xent *a = call->arguments;
@@ -113,6 +129,8 @@ static void xent_item(const struct loss_call *call, int64_t i, struct sums *sums
 	double loss = cross_entropy(call, &choice, a->labels[i], weight, &best);
 	if (weight == 0)
 		return;
+	if (a->label_smoothing > 0)
+		loss += smooth(call, i, loss);
 	sums->loss += weight * loss;
 	sums->correct += best == a->labels[i] ? weight : 0;
 }
@@ -141,6 +159,12 @@ void cpu_squared_error(struct replica *r, const struct squared_error *a)
 	run_loss((struct loss_call){r, squared_error_item, a->outputs.rows, a->head, a, NULL}, a->loss, NULL);
 }
 
+/* log(1 + exp(x)) */
+static double softplus(double x)
+{
+	return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
+}
+
 static void binary_xent_item(const struct loss_call *call, int64_t i, struct sums *sums)
 {
 	const struct binary_xent *a = call->arguments;
@@ -149,11 +173,13 @@ static void binary_xent_item(const struct loss_call *call, int64_t i, struct sum
 	bool right = true;
 	for (int64_t c = 0; c < columns; c++) {
 		double x = get(&a->logits, i, c), value = a->values[i * columns + c];
-		sum += (x > 0 ? x : 0) - x * value + log1p(exp(-fabs(x)));
+		double p = 1 / (1 + exp(-x));
+		double excess = a->positive_weights ? ((double)a->positive_weights[c] - 1) * value : 0; /* of the value's term */
+		sum += (x > 0 ? x : 0) - x * value + log1p(exp(-fabs(x))) + excess * softplus(-x);
 		right = right && (x > 0) == (value > 0.5);
 		if (a->dlogits.data)
 			put(&a->dlogits, i, c,
-			    weight == 0 ? 0 : scaled(call, weight, (1 / (1 + exp(-x)) - value) / (double)columns));
+			    weight == 0 ? 0 : scaled(call, weight, (p - value - excess * (1 - p)) / (double)columns));
 	}
 	sums->loss += weight == 0 ? 0 : weight * sum / (double)columns;
 	sums->correct += right ? weight : 0;
@@ -455,12 +481,6 @@ static double divergence(const struct loss_call *call, const struct soft_choice 
 			     a->temperature * (exp(log_q) - p));
 	}
 	return a->temperature * a->temperature * sum;
-}
-
-/* log(1 + exp(x)) */
-static double softplus(double x)
-{
-	return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
 }
 
 /* The same for a single probability. */

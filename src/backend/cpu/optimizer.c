@@ -75,7 +75,6 @@ void cpu_adamw(struct replica *r, const struct adamw *a)
 			  .one_minus_beta1 = (float)(1 - a->beta1),
 			  .one_minus_beta2 = (float)(1 - a->beta2),
 			  .gradient_scale = (float)(clip / s->gradient_scale),
-			  .step_size = (float)(s->learning_rate / s->bias_correction1),
 			  .root_scale = (float)(1 / sqrt(s->bias_correction2)),
 			  .epsilon = (float)a->epsilon},
 	};
@@ -86,7 +85,8 @@ void cpu_adamw(struct replica *r, const struct adamw *a)
 		call.range.m = (float *)a->m.data + range->offset;
 		call.range.v = (float *)a->v.data + range->offset;
 		call.range.g = (const float *)a->g.data + range->offset;
-		call.range.decay = (float)(s->learning_rate * range->weight_decay);
+		call.range.step_size = (float)(s->learning_rate * range->rate / s->bias_correction1);
+		call.range.decay = (float)(s->learning_rate * range->rate * range->weight_decay);
 		pool_run(r->backend->pool, (range->count + TASK_ELEMENTS - 1) / TASK_ELEMENTS, adamw_part, &call);
 	}
 }
@@ -193,7 +193,7 @@ void cpu_lamb_apply(struct replica *r, const struct lamb_apply *a)
 			ratio = w_norm / u_norm;
 		if (tensor->adapts && a->max_trust_ratio > 0)
 			ratio = fmin(ratio, a->max_trust_ratio);
-		call.range.step_size = (float)(r->scalars->learning_rate * ratio);
+		call.range.step_size = (float)(r->scalars->learning_rate * tensor->rate * ratio);
 		pool_run(r->backend->pool, (tensor->count + call.part - 1) / call.part, lamb_apply_part, &call);
 	}
 }

@@ -195,6 +195,7 @@ struct kernel_xent {
 	const void *logits;
 	void *dlogits; /* NULL: not wanted */
 	int head;
+	float label_smoothing;
 	const int32_t *labels;
 	const float *weights;
 	const struct scalars *scalars;
@@ -217,6 +218,7 @@ struct kernel_loss {
 	const int32_t *labels; /* of groups (items), of segments (items,2) */
 	const float *values;   /* (items,columns) */
 	const float *weights;
+	const float *positive_weights; /* (columns) of LOSS_KIND_BINARY; NULL: 1 */
 	const struct scalars *scalars;
 	double *losses, *corrects; /* scratch (items) */
 	double *loss, *correct;    /* added to; correct may be NULL */

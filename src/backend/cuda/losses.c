@@ -16,6 +16,7 @@ void cuda_xent(struct replica *r, const struct xent *a)
 		.logits = a->logits.data,
 		.dlogits = a->dlogits.data,
 		.head = a->head,
+		.label_smoothing = (float)a->label_smoothing,
 		.labels = a->labels,
 		.weights = a->weights,
 		.scalars = r->scalars,
@@ -60,6 +61,7 @@ void cuda_binary_xent(struct replica *r, const struct binary_xent *a)
 {
 	struct kernel_loss loss = loss_of(r, LOSS_KIND_BINARY, a->logits.rows, a->head, &a->logits, &a->dlogits, a->weights);
 	loss.values = a->values;
+	loss.positive_weights = a->positive_weights;
 	loss.loss = a->loss;
 	loss.correct = a->correct;
 	cuda_run(r, kernel_loss(cuda_stream(r), &loss), "binary_xent");

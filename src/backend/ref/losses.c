@@ -40,6 +40,20 @@ static double cross_entropy(const double *logits, double *gradients, int64_t cou
 	return label < 0 ? 0 : lse - logits[label * stride];
 }
 
+/* Label smoothing moves a share of the target from the label to all classes: returns what this adds to the cross entropy of a
+ * row, and adds to its gradient. */
+static double smooth(const struct xent *a, int64_t row, int64_t label, double factor)
+{
+	const double *logits = ref_row(&a->logits, row);
+	double share = a->label_smoothing / (double)a->logits.columns, sum = 0;
+	for (int64_t c = 0; c < a->logits.columns; c++) {
+		sum += logits[label] - logits[c];
+		if (a->dlogits.data)
+			ref_row(&a->dlogits, row)[c] += factor * ((c == label ? a->label_smoothing : 0) - share);
+	}
+	return share * sum;
+}
+
 void ref_xent(struct replica *r, const struct xent *a)
 {
 	double loss = 0, correct = 0;
@@ -52,6 +66,8 @@ void ref_xent(struct replica *r, const struct xent *a)
 					   weight * scale_of(r, a->head), &best);
 		if (weight == 0)
 			continue;
+		if (a->label_smoothing > 0)
+			own += smooth(a, i, label, weight * scale_of(r, a->head));
 		loss += weight * own;
 		correct += best == label ? weight : 0;
 	}
@@ -77,6 +93,12 @@ void ref_squared_error(struct replica *r, const struct squared_error *a)
 	*a->loss += loss;
 }
 
+/* log(1 + exp(x)) */
+static double softplus(double x)
+{
+	return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
+}
+
 void ref_binary_xent(struct replica *r, const struct binary_xent *a)
 {
 	int64_t columns = a->logits.columns;
@@ -86,11 +108,13 @@ void ref_binary_xent(struct replica *r, const struct binary_xent *a)
 		bool right = true;
 		for (int64_t c = 0; c < columns; c++) {
 			double x = ref_row(&a->logits, i)[c], value = a->values[i * columns + c];
-			sum += (x > 0 ? x : 0) - x * value + log1p(exp(-fabs(x)));
+			double positive = a->positive_weights ? a->positive_weights[c] : 1, p = 1 / (1 + exp(-x));
+			double excess = (positive - 1) * value; /* beyond that of a value without a weight */
+			sum += (x > 0 ? x : 0) - x * value + log1p(exp(-fabs(x))) + excess * softplus(-x);
 			right = right && (x > 0) == (value > 0.5);
 			if (a->dlogits.data)
 				ref_row(&a->dlogits, i)[c] = weight == 0 ? 0
-									 : weight * (1 / (1 + exp(-x)) - value) /
+									 : weight * (p - value - excess * (1 - p)) /
 										   (double)columns * scale_of(r, a->head);
 		}
 		loss += weight == 0 ? 0 : weight * sum / (double)columns;
@@ -142,12 +166,6 @@ static double divergence(const struct soft_loss *a, int64_t row, int64_t column,
 		gradients[j * stride] = (1 - a->share) * gradients[j * stride] + a->share * own;
 	}
 	return t * t * sum;
-}
-
-/* log(1 + exp(x)) */
-static double softplus(double x)
-{
-	return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
 }
 
 /* The same for a single probability, or the squared difference of two numbers. */

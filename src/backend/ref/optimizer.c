@@ -46,7 +46,7 @@ static void adamw_block(void *context, int64_t block, int worker)
 		m[i] = a->beta1 * m[i] + (1 - a->beta1) * g;
 		v[i] = a->beta2 * v[i] + (1 - a->beta2) * g * g;
 		double update = m[i] / s->bias_correction1 / (sqrt(v[i] / s->bias_correction2) + a->epsilon);
-		w[i] -= s->learning_rate * (update + range->weight_decay * w[i]);
+		w[i] -= s->learning_rate * range->rate * (update + range->weight_decay * w[i]);
 	}
 }
 
@@ -114,7 +114,8 @@ static void lamb_apply_tensor(void *context, int64_t index, int worker)
 	double *w = a->w.data;
 	const double *m = a->m.data, *v = a->v.data;
 	for (int64_t i = tensor->offset; i < tensor->offset + tensor->count; i++)
-		w[i] -= s->learning_rate * ratio * lamb_update(s, m[i], v[i], w[i], a->epsilon, tensor->weight_decay);
+		w[i] -= s->learning_rate * tensor->rate * ratio *
+			lamb_update(s, m[i], v[i], w[i], a->epsilon, tensor->weight_decay);
 }
 
 void ref_lamb_apply(struct replica *r, const struct lamb_apply *a)

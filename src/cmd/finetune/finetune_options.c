@@ -56,6 +56,7 @@ const struct option finetune_options[] = {
 	{.group = optimizer_rows, .only = "optimizer", .field = FIELD(training.optimizer)},
 	{.group = rate_rows, .except = "average_weights", .unsectioned = true, .field = FIELD(training.rate)},
 	{.reworded = true, .name = "learning_rate", .fallback_text = "3e-5; 1e-4 for small models"},
+	{.group = layer_rows, .field = FIELD(labeled.layers)},
 	{.group = optimizer_rows, .except = "optimizer", .field = FIELD(training.optimizer)},
 
 	{.help = "Device"},

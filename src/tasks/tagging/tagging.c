@@ -64,7 +64,7 @@ static enum status tagging_read(struct task_state *state, struct task_set *set, 
 	for (int64_t w = most > 0 && most < text->sentence_count ? text->starts[most] : text->word_count; w < text->word_count;
 	     w++)
 		label_set_drop_use(&state->labels, text->tags[w]);
-	return task_order_labels(state);
+	return task_order_labels(state, text->sentence_count);
 }
 
 static enum status tagging_take(struct task_state *state, struct task_set *set, const struct task_text *texts, int64_t count)

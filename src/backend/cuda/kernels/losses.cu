@@ -94,6 +94,12 @@ template <typename T> DEVICE void segment_item(const struct kernel_loss &a, int6
 	*correct = right && !wrong ? a.weights[i] : 0;
 }
 
+/* log(1 + exp(x)) */
+DEVICE double softplus(double x)
+{
+	return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
+}
+
 /* Squared error and binary cross entropy: compares a row of outputs with a row of values. */
 template <typename T> DEVICE void row_item(const struct kernel_loss &a, int64_t i, double *loss, double *correct)
 {
@@ -105,8 +111,10 @@ template <typename T> DEVICE void row_item(const struct kernel_loss &a, int64_t 
 			sum += (x - value) * (x - value);
 			gradient = 2 * (x - value);
 		} else {
-			sum += (x > 0 ? x : 0) - x * value + log1p(exp(-fabs(x)));
-			gradient = 1 / (1 + exp(-x)) - value;
+			double p = 1 / (1 + exp(-x)); /* and beyond the term of a value without a weight: */
+			double excess = a.positive_weights != nullptr ? ((double)a.positive_weights[c] - 1) * value : 0;
+			sum += (x > 0 ? x : 0) - x * value + log1p(exp(-fabs(x))) + excess * softplus(-x);
+			gradient = p - value - excess * (1 - p);
 			wrong += (x > 0) == (value > 0.5) ? 0 : 1;
 		}
 		if (a.gradients != nullptr)
@@ -171,12 +179,6 @@ template <typename T> DEVICE double divergence(const struct kernel_soft_loss &a,
 		mix_gradient<T>(a, at + place, factor == 0 ? 0 : factor * t * (exp(log_q) - p));
 	}
 	return t * t * warp_sum(sum);
-}
-
-/* log(1 + exp(x)) */
-DEVICE double softplus(double x)
-{
-	return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
 }
 
 /* Sum over a row of outputs, each compared with the teacher's separately. */

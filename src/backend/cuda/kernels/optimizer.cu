@@ -121,7 +121,8 @@ DEVICE void adamw_find(const struct kernel_adamw &a, adamw_factors *out)
 		return;
 	out->begin = range.offset + first;
 	out->end = range.offset + (first + ADAMW_PART < range.count ? first + ADAMW_PART : range.count);
-	out->decay = (float)(a.scalars->learning_rate * range.weight_decay);
+	out->step_size = (float)(a.scalars->learning_rate * range.rate / a.scalars->bias_correction1);
+	out->decay = (float)(a.scalars->learning_rate * range.rate * range.weight_decay);
 }
 static_assert(ADAMW_RANGES <= THREADS, "a thread a range");
 
@@ -131,7 +132,6 @@ DEVICE void adamw_prepare(const struct scalars *s, adamw_factors *out)
 	if (s->max_grad_norm > 0 && s->max_grad_norm < norm + 1e-6)
 		clip = s->max_grad_norm / (norm + 1e-6);
 	out->gradient_scale = (float)(clip / s->gradient_scale);
-	out->step_size = (float)(s->learning_rate / s->bias_correction1);
 	out->root_scale = (float)(1 / sqrt(s->bias_correction2));
 }
 
@@ -295,7 +295,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS) lamb_apply_part
 			ratio = w_norm / u_norm;
 		if (tensor.adapts && a.max_trust_ratio > 0 && ratio > a.max_trust_ratio)
 			ratio = a.max_trust_ratio;
-		f.step_size = (float)(a.scalars->learning_rate * ratio);
+		f.step_size = (float)(a.scalars->learning_rate * tensor.rate * ratio);
 		*shared = f;
 	}
 	__syncthreads();

@@ -213,16 +213,21 @@ template <typename T> __global__ void __launch_bounds__(CLASS_WARPS *WARP) class
 	for (int c = lane_index(); c < a.classes; c += WARP)
 		softmax_add(&s, to_float(logits[c]), c);
 	s = warp_softmax(s);
+	float share = a.label_smoothing / (float)a.classes, right = label < 0 ? 0 : to_float(logits[label]), spread = 0;
+	for (int c = lane_index(); a.label_smoothing > 0 && c < a.classes; c += WARP)
+		spread += share * (right - to_float(logits[c]));
+	spread = warp_sum(spread);
 	if (lane_index() == 0) {
-		a.losses[row] = weight == 0 ? 0 : weight * ((double)(s.largest - to_float(logits[label])) + log((double)s.sum));
+		a.losses[row] = weight == 0 ? 0 : weight * ((double)(s.largest - right) + log((double)s.sum) + (double)spread);
 		a.corrects[row] = s.best == label ? weight : 0;
 	}
 	if (a.dlogits == nullptr)
 		return;
 	float factor = (float)(weight * a.scalars->inverse_weight[a.head] * a.scalars->loss_scale);
 	for (int c = lane_index(); c < a.classes; c += WARP)
-		gradients[c] = from_float<T>(
-			factor == 0 ? 0 : factor * (expf(to_float(logits[c]) - s.largest) / s.sum - (c == label ? 1 : 0)));
+		gradients[c] = from_float<T>(factor == 0 ? 0
+							 : factor * (expf(to_float(logits[c]) - s.largest) / s.sum -
+								     ((c == label ? 1 - a.label_smoothing : 0) + share)));
 }
 
 /* ---- Sums of rows, in a fixed order ---- */
