@@ -231,7 +231,8 @@ static enum status prepare(struct embed *embed, const struct options *options)
 	if (google && !answer->pair_separator)
 		answer->pair_separator = " ||| ";
 	const bool pooler = embed->wish.answer == ENCODER_HEAD;
-	const struct session_heads heads = {pooler ? &model_heads_pooler : &model_heads_encoder, MISSING_NOTHING};
+	const struct session_heads heads = {.heads = pooler ? &model_heads_pooler : &model_heads_encoder,
+					    .missing = MISSING_NOTHING};
 	TRY(answer_model_open(&embed->model, answer, model, &heads, length, embed->folder.lowercase, false));
 	const struct model_config *config = &embed->model.session.model->config;
 	TRY(parse_layers(embed, settings->layers ? settings->layers : google ? "-1,-2,-3,-4" : "-1", config->num_hidden_layers));

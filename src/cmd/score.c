@@ -112,7 +112,7 @@ static enum status check_score(struct options *options)
 
 static enum status run_score(struct options *options)
 {
-	static const struct session_heads heads = {&model_heads_words, MISSING_NOTHING};
+	static const struct session_heads heads = {.heads = &model_heads_words, .missing = MISSING_NOTHING};
 	const struct score_settings *settings = options->settings;
 	struct score score = {.whole_word = settings->whole_word};
 	struct answer_job job = answer_model_job(&score.model, &settings->answer, "scoring", answer);

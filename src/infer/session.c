@@ -13,6 +13,7 @@
 #include "tasks/task.h"
 #include "weights/model_files.h"
 #include "weights/model_folder.h"
+#include "weights/shared_weights.h"
 #include "backend/open.h"
 
 /* At least so many tokens at a time keep a GPU busy, in whole waves. */
@@ -59,6 +60,12 @@ static enum status session_prepare(struct session *session, const char *model, c
 	TRY(folder_tokenizer_fit(&session->tokenizer, model, &config.vocab_size));
 	TRY(model_create(&session->model, be, &config, heads->heads));
 	TRY(int8_weights_mark(source.weights, session->model, &in_int8));
+	memcpy(session->weights, source.weights, PATH_BYTES);
+	const struct session *lender = heads->lender;
+	bool alike = lender && strcmp(lender->backend->name, be->name) == 0 && lender->backend->dtype == be->dtype &&
+		     lender->backend->int8 == be->int8;
+	if (alike && be->functions->weight_pack)
+		TRY(weights_share(session->model, source.weights, lender->model, lender->weights));
 	TRY(be->functions->weight_pack ? model_allocate_copies(session->model) : model_allocate(session->model, false));
 	if (session->capacity.tokens == 0)
 		session->capacity = encoder_capacity(heads->heads, usual_tokens(be, &config), longest);
@@ -105,7 +112,7 @@ enum status session_open(struct session *session, const char *model, const struc
 {
 	struct model_config config;
 	TRY(model_folder_config(model, &config));
-	const struct session_heads heads = {model_heads_of_words(&config), MISSING_NEXT_SENTENCE};
+	const struct session_heads heads = {.heads = model_heads_of_words(&config), .missing = MISSING_NEXT_SENTENCE};
 	return session_open_heads(session, model, device, &heads, capacity, longest);
 }
 

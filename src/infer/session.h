@@ -18,13 +18,17 @@ struct session {
 	struct activations *activations;
 	struct batch_capacity capacity;
 	struct folder_tokenizer tokenizer;
-	bool has_next_sentence; /* false: the weights lack that head */
+	char weights[PATH_BYTES]; /* the file they are from */
+	bool has_next_sentence;   /* false: the weights lack that head */
 };
 
 /* The heads on top of a session's encoder. */
 struct session_heads {
 	const struct model_heads *heads;
 	enum missing_weights missing; /* which of them the weights may lack */
+	/* A session that stays open longer, whose weights are used where they are the same: one of an adapter of the same base,
+	 * or of that base. NULL: none. */
+	const struct session *lender;
 };
 
 /* Returns ERR_USAGE, with an explanation, if the model is fine-tuned: its head answers a task and cannot predict words. */

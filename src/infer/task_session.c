@@ -138,7 +138,7 @@ enum status task_session_open(struct task_session *session, const struct task_se
 static enum status open_model(struct task_session *session, const struct instances *instances, struct batch_capacity *capacity)
 {
 	const struct example_bounds *bounds = instances_bounds(instances);
-	const struct session_heads heads = {&session->heads, MISSING_NOTHING};
+	const struct session_heads heads = {.heads = &session->heads, .missing = MISSING_NOTHING};
 	int64_t tokens = session->settings->micro_batch_tokens;
 	*capacity = batch_capacity_for(bounds, BATCH_EXAMPLES, 0, tokens > 0 ? tokens : SESSION_TOKENS);
 	if (session->is_open && batch_capacity_holds(&session->session.capacity, capacity))

@@ -10,7 +10,7 @@
 enum status task_stream_open(struct task_stream *stream, struct task_session *session)
 {
 	const struct task_session_settings *settings = session->settings;
-	const struct session_heads heads = {&session->heads, MISSING_NOTHING};
+	const struct session_heads heads = {.heads = &session->heads, .missing = MISSING_NOTHING};
 	int32_t longest = session->state.settings.max_seq_length;
 	*stream = (struct task_stream){.session = session};
 	pthread_mutex_init(&stream->lock, NULL);

@@ -9,6 +9,7 @@
 #include "model/forms.h"
 #include "model/pooling.h"
 #include "tasks/record.h"
+#include "weights/shared_weights.h"
 
 /* For models without sentence-transformers files. */
 #define DEFAULT_POOLING POOLING_MEAN
@@ -19,8 +20,13 @@ static enum status open_session(struct text_model *model, struct pool *pool, con
 				const char *folder, const struct model_heads *heads, enum missing_weights missing,
 				int32_t longest)
 {
-	const struct session_heads with = {heads, missing};
+	struct session_heads with = {.heads = heads, .missing = missing};
 	TRY(model_source_find(folder, &model->source));
+	for (int64_t i = 0; i < settings->lender_count && !with.lender; i++) {
+		bool same;
+		TRY(weights_have_one_base(settings->lenders[i]->source.weights, model->source.weights, &same));
+		with.lender = same ? &settings->lenders[i]->session : NULL;
+	}
 	TRY(session_open_on(&model->session, pool, folder, &settings->device, &with,
 			    encoder_capacity(heads, settings->batch_tokens, longest), longest));
 	model->is_open = true;

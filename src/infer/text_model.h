@@ -18,7 +18,10 @@ struct text_model_settings {
 	int64_t max_seq_length; /* maximum tokens of a text; 0: as the folder says */
 	double min_score;       /* a class or label with a lower probability is no answer; 0: as the folder says */
 	bool no_blanks;         /* never predict words: open an encoder without the masked-word head, even if it has one */
-	const char *tool;       /* the caller's name in messages: "the service", "the library" */
+	/* Models that stay open longer, whose weights are used where they are the same. */
+	const struct text_model *const *lenders;
+	int64_t lender_count;
+	const char *tool; /* the caller's name in messages: "the service", "the library" */
 };
 
 /* Zero-initialize; close even after a failure. */

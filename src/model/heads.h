@@ -47,12 +47,21 @@ struct head {
 	char name[48]; /* its tensors are NAME.weight and NAME.bias, such as "classifier"; LOSS_WORDS: "cls.predictions" */
 };
 
+/* What is trained in place of the encoder (model/low_rank.h). */
+struct low_rank {
+	int32_t rank; /* 0: nothing, the encoder itself is trained */
+	double alpha;
+	bool rank_stabilized; /* rsLoRA */
+	uint32_t targets;     /* bits: the matrices of each layer, in the order of its parameters */
+};
+
 struct model_heads {
 	char architecture[48]; /* as in config.json: "BertForPreTraining" */
 	bool pooler;
 	/* While a student learns from a teacher of another width: the teacher's hidden size, to which a linear layer used only
 	 * in training maps the student's hidden states. 0: none. */
 	int32_t projection;
+	struct low_rank low_rank;
 	int count;
 	struct head head[BATCH_HEADS];
 };

@@ -3,6 +3,7 @@
  * the places of weights in parameters.c, and what forward saves in activations.c. */
 #include "model/activations.h"
 #include "model/forms.h"
+#include "model/low_rank.h"
 
 /* The places with dropout, each with masks of its own. Layer -1 is the embeddings. */
 enum dropout_place {
@@ -390,7 +391,8 @@ void model_backward(const struct model *model, struct activations *a, struct rep
 		layer_done(context, model->config.num_hidden_layers);
 	for (int32_t layer = model->config.num_hidden_layers - 1; layer >= 0 && layer >= model->lowest_layer; layer--) {
 		tap_backward(a, layer);
-		layer_backward(model, a, replica, batch, layer, overwrite);
+		layer_backward(model, a, replica, batch, layer, overwrite || model->adapted_count > 0);
+		low_rank_backward(model, layer, overwrite);
 		if (layer_done)
 			layer_done(context, layer);
 	}

@@ -81,7 +81,7 @@ MUST_USE enum status model_config_check_pairs(const struct model_config *config,
 bool model_sizes_any(const struct model_sizes *sizes);
 
 /* One tensor of the parameter slab, in slab order: layer by layer, with query, key, and value adjacent. */
-enum parameter_init { INIT_NORMAL, INIT_ZERO, INIT_ONE };
+enum parameter_init { INIT_NORMAL, INIT_ZERO, INIT_ONE, INIT_UNIFORM /* within 1 / sqrt(columns) */ };
 struct parameter {
 	char name[96];         /* its name in Hugging Face's files */
 	int64_t rows, columns; /* a vector is (1, n) here and has rank 1 in files */
@@ -128,6 +128,14 @@ struct head_weights {
 	struct weight w, b; /* (C,kH) (1,C) */
 };
 
+/* A matrix of the encoder to which a product of small matrices is added (model/low_rank.h). */
+struct adapted {
+	int64_t base, a;                  /* parameters: the matrix, A; B is the next */
+	struct weight *weight;            /* what operations use: the sum, whose gradient serves those of A and B */
+	int64_t row;                      /* the matrix's first row in it */
+	struct weight a_weight, b_weight; /* no operation reads them */
+};
+
 struct model {
 	struct model_config config;
 	struct model_heads heads;
@@ -148,7 +156,13 @@ struct model {
 	struct weight decoder;                         /* (V,E) its output layer, if config.untied */
 	struct head_weights head_weights[BATCH_HEADS]; /* of the other heads */
 	struct head_weights projection;                /* of hidden states, if heads.projection > 0: (projection,H) */
-	struct weight **weights;                       /* all weights, for weights_refresh */
+	/* [weight_count] for inference: the weight of another model whose compute copy is used, or NULL. NULL: there is none. */
+	const struct weight **shared;
+	struct adapted *adapted; /* [adapted_count] in the order of the parameters */
+	int64_t adapted_count;
+	void *sums, *frozen_gradients; /* device memory for the sums, and for the gradients of a layer's frozen weights */
+	double *low_rank_numbers;      /* room on the host */
+	struct weight **weights;       /* all weights, for weights_refresh */
 	int64_t weight_count;
 	void *copies;         /* device memory of the weights' compute copies */
 	struct tensor mirror; /* (1, slab_count) all compute copies, if the back end mirrors masters; otherwise without data */

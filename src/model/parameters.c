@@ -1,10 +1,12 @@
 /* The place, name, and initialization of every weight of the model: one table for each part. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/pool.h"
 #include "base/rng.h"
 #include "model/forms.h"
+#include "model/low_rank.h"
 
 /* The sizes of which shapes are made. */
 enum size { ONE, VOCAB, POSITIONS, TYPES, EMBEDDING, HIDDEN, THREE_HIDDEN, INTERMEDIATE, WIDE };
@@ -238,6 +240,28 @@ static void add_pooler(struct model *model)
 	model->heads.pooler = shared;
 }
 
+/* Appends A and B for each matrix that is adapted: after the encoder, of which no parameter is then trained. */
+static enum status add_low_rank(struct model *model)
+{
+	int32_t rank = model->heads.low_rank.rank;
+	TRY(low_rank_find(model));
+	for (int64_t i = 0; i < model->adapted_count; i++) {
+		struct adapted *adapted = &model->adapted[i];
+		const struct parameter *base = &model->parameters[adapted->base];
+		struct parameter a = {.rows = rank, .columns = base->columns, .init = INIT_UNIFORM, .layer = base->layer};
+		struct parameter b = {.rows = base->rows, .columns = rank, .init = INIT_ZERO, .layer = base->layer};
+		int stem = (int)strlen(base->name) - (int)strlen(".weight");
+		snprintf(a.name, sizeof a.name, "%.*s.lora_A.weight", stem, base->name);
+		snprintf(b.name, sizeof b.name, "%.*s.lora_B.weight", stem, base->name);
+		adapted->a = model->parameter_count;
+		add_parameter(model, &a, &adapted->a_weight, WEIGHT_TABLE, false);
+		add_parameter(model, &b, &adapted->b_weight, WEIGHT_TABLE, false);
+		for (int64_t p = adapted->a; p < model->parameter_count; p++)
+			model->parameters[p].decays = true;
+	}
+	return OK;
+}
+
 /* Appends the linear layer that maps hidden states to a teacher's width. */
 static void add_projection(struct model *model)
 {
@@ -264,6 +288,17 @@ static enum status check_fp8(const struct model_config *config)
 	return status;
 }
 
+static enum status freeze_encoder(struct model *model)
+{
+	double *rates;
+	TRY(memory_new(&rates, model->parameter_count, sizeof *rates, "learning rates"));
+	for (int64_t i = model->adapted[0].a; i < model->parameter_count; i++)
+		rates[i] = 1;
+	model_set_rates(model, rates);
+	free(rates);
+	return OK;
+}
+
 enum status model_create(struct model **out, struct backend *be, const struct model_config *config,
 			 const struct model_heads *heads)
 {
@@ -274,6 +309,8 @@ enum status model_create(struct model **out, struct backend *be, const struct mo
 	int64_t most = COUNT(embedding_rows) + COUNT(projection_rows) +
 		       layers * (COUNT(separate_rows) + COUNT(layer_rows) + COUNT(norm_rows)) + COUNT(pooler_rows) +
 		       COUNT(transform_rows) + COUNT(word_rows) + 2 * BATCH_HEADS + 2;
+	if (heads->low_rank.rank > 0)
+		most += 2 * layers * (COUNT(separate_rows) + COUNT(layer_rows));
 	struct model *model = NULL;
 	TRY(memory_new(&model, 1, sizeof *model, "model"));
 	model->config = *config;
@@ -293,6 +330,8 @@ enum status model_create(struct model **out, struct backend *be, const struct mo
 		add_rows(model, projection_rows, COUNT(projection_rows), "", -1, model);
 	for (int32_t layer = 0; layer < layers; layer++)
 		add_layer(model, layer);
+	if (heads->low_rank.rank > 0)
+		TRY_GOTO(add_low_rank(model), fail);
 	add_pooler(model);
 	for (int h = 0; h < heads->count; h++) {
 		bool alone = heads->head[h].input == INPUT_ALL_ROWS || heads->head[h].input == INPUT_POOLED_ROWS;
@@ -311,6 +350,8 @@ enum status model_create(struct model **out, struct backend *be, const struct mo
 	model->slab_count = round_up(model->slab_count, ALIGNMENT_ELEMENTS);
 	model->slab = model->gradients = (struct tensor){.dtype = be->master_dtype, .rows = 1, .columns = model->slab_count};
 	model->lowest_layer = -1;
+	if (heads->low_rank.rank > 0)
+		TRY_GOTO(freeze_encoder(model), fail);
 	*out = model;
 	return OK;
 
@@ -328,6 +369,7 @@ void model_set_rates(struct model *model, const double *rates)
 		first += rates[i] == 0;
 	}
 	BUG_IF(first == model->parameter_count);
+	model->frozen_weights = 0;
 	for (; parameter < first; model->frozen_weights++) {
 		struct weight *weight = model->weights[model->frozen_weights];
 		weight->gradient = (struct tensor){0};
@@ -367,6 +409,10 @@ static void lay_out_copies(const struct model *model, struct arena *arena)
 {
 	for (int64_t i = 0; i < model->weight_count; i++) {
 		struct weight *weight = model->weights[i];
+		if (model->shared && model->shared[i]) {
+			weight->copy = model->shared[i]->copy;
+			continue;
+		}
 		weight->copy_bytes = (int64_t)model->backend->functions->weight_copy_bytes(model->backend, weight);
 		weight->copy = weight->copy_bytes ? arena_take(arena, (size_t)weight->copy_bytes) : NULL;
 	}
@@ -399,7 +445,7 @@ static size_t copies_bytes(const struct model *model)
 
 size_t model_bytes(const struct model *model, bool training)
 {
-	size_t bytes = slab_bytes(model) + (training ? gradient_bytes(model) : 0);
+	size_t bytes = slab_bytes(model) + (training ? gradient_bytes(model) + low_rank_bytes(model) : 0);
 	if (model->backend->mirrors_masters)
 		return bytes + mirror_bytes(model);
 	return bytes + copies_bytes(model);
@@ -483,7 +529,7 @@ static enum status place_weights(struct model *model)
 		for (int64_t left = weight->master.rows * weight->master.columns; left > 0; parameter++)
 			left -= model->parameters[parameter].count;
 	}
-	return OK;
+	return model->gradients.data ? low_rank_allocate(model) : OK;
 }
 
 enum status model_allocate(struct model *model, bool training)
@@ -569,6 +615,8 @@ void model_free(struct model *model)
 	for (int i = 0; i < (model->borrowed ? 1 : COUNT(device)); i++)
 		if (device[i])
 			be->functions->release(be, device[i]);
+	low_rank_free(model);
+	free(model->shared);
 	free(model->parameters);
 	free(model->weights);
 	free(model->layers);
@@ -595,8 +643,12 @@ static void init_block(void *context, int64_t block, int worker)
 	int64_t first = block * INIT_BLOCK, left = parameter->count - first;
 	int64_t count = left < INIT_BLOCK ? left : INIT_BLOCK;
 	double draws[INIT_BLOCK];
-	rng_truncated_normals(&rng, draws, count);
-	for (int64_t i = 0; i < count; i++)
+	double bound = 1 / sqrt((double)parameter->columns);
+	if (parameter->init == INIT_NORMAL)
+		rng_truncated_normals(&rng, draws, count);
+	for (int64_t i = 0; i < count && parameter->init == INIT_UNIFORM; i++)
+		task->slab[parameter->offset + first + i] = (float)(bound * (2 * rng_double(&rng) - 1));
+	for (int64_t i = 0; i < count && parameter->init == INIT_NORMAL; i++)
 		task->slab[parameter->offset + first + i] = (float)(task->model->config.initializer_range * draws[i]);
 }
 
@@ -608,9 +660,10 @@ enum status model_initialize(struct model *model, struct replica *replica, uint6
 		const struct parameter *parameter = &model->parameters[p];
 		struct init_task task = {model, parameter, seed, slab};
 		int64_t blocks = (parameter->count + INIT_BLOCK - 1) / INIT_BLOCK;
-		if (parameter->init == INIT_NORMAL && model->backend->pool)
+		bool drawn = parameter->init == INIT_NORMAL || parameter->init == INIT_UNIFORM;
+		if (drawn && model->backend->pool)
 			pool_run(model->backend->pool, blocks, init_block, &task);
-		else if (parameter->init == INIT_NORMAL)
+		else if (drawn)
 			for (int64_t block = 0; block < blocks; block++)
 				init_block(&task, block, 0);
 		else if (parameter->init == INIT_ONE)
@@ -695,4 +748,5 @@ void model_refresh(struct model *model, struct replica *replica)
 {
 	BUG_IF(model->forward_only);
 	weights_refresh(replica, model->weights, model->weight_count);
+	low_rank_apply_all(model, replica);
 }

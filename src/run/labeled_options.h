@@ -5,6 +5,7 @@
 #include "base/option.h"
 #include "formats/bad_records.h"
 #include "tasks/folds.h"
+#include "run/adapter_options.h"
 #include "tasks/task_options.h"
 #include "train/layer_options.h"
 
@@ -30,6 +31,7 @@ struct labeled_options {
 	const char *init_layers; /* "0,2,4": the layers, counted from 0, of which a smaller model is made */
 	bool shuffle;
 	struct layer_options layers;
+	struct adapter_options adapter;
 };
 extern const struct option labeled_rows[];       /* of the task and its files */
 extern const struct option labeled_model_rows[]; /* of the rest */

@@ -3,6 +3,12 @@
 #include "run/labeled_internal.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "weights/adapter.h"
+#include "weights/adapter_save.h"
 
 bool labeled_is_small(const struct model_config *config)
 {
@@ -32,7 +38,60 @@ enum status labeled_choose_phase(const struct labeled_run *labeled, struct run_p
 	if (labeled->state.task->check_batch)
 		TRY(labeled->state.task->check_batch(&labeled->state, &labeled->train, phase->values->batch.train_batch_size));
 	phase->usual_learning_rate = labeled_is_small(&run->config) ? 1e-4 : 3e-5;
+	if (labeled->given->adapter.adapter == ADAPTER_LORA)
+		phase->usual_learning_rate *= 10; /* as in the literature: small matrices that begin at zero */
 	return phase_choose(phase, &phase->values->optimizer);
+}
+
+/* The folder of the weights that the adapter will belong to, and what identifies them. */
+static enum status find_base(const struct labeled_run *labeled, struct adapter_base *out)
+{
+	const char *weights = labeled->source.base[0] ? labeled->source.base : labeled->source.weights;
+	struct weights_file file;
+	char *real = realpath(weights, NULL);
+	if (!real)
+		return error_set_errno(ERR_RESOURCE, "'%s'", weights);
+	snprintf(out->path, sizeof out->path, "%s", real);
+	free(real);
+	*strrchr(out->path, '/') = '\0';
+	TRY(weights_file_open(&file, weights));
+	out->hash = adapter_base_hash(&file);
+	weights_file_close(&file);
+	return OK;
+}
+
+/* What cannot be combined with an adapter. */
+static enum status check_adapter(const struct labeled_run *labeled)
+{
+	const struct labeled_options *given = labeled->given;
+	if (strcmp(labeled->run->machine->backend->name, "cuda") == 0)
+		return error_hinted(error_set(ERR_USAGE, "--adapter lora is not trained on GPUs"), "give --device cpu");
+	if (given->layers.freeze_layers)
+		return error_set(ERR_USAGE, "--freeze_layers has no effect with --adapter lora: all of the model is frozen");
+	if (given->init_layers)
+		return error_set(ERR_USAGE, "--init_layers makes another model, to which an adapter could not refer");
+	if (labeled->source.base[0] && !labeled->run->start.resumed)
+		return error_hinted(error_set(ERR_USAGE, "'%s' is an adapter itself", given->model),
+				    "merge it into its base first (bertc export --to transformers), or give --model the base");
+	return OK;
+}
+
+static enum status choose_adapter(struct labeled_run *labeled)
+{
+	static const char *const names[] = {"lora_rank", "lora_alpha", "lora_targets", "use_rslora"};
+	const struct adapter_options *given = &labeled->given->adapter;
+	struct run *run = labeled->run;
+	for (size_t i = 0; i < sizeof names / sizeof *names && given->adapter == ADAPTER_NONE; i++)
+		if (options_given(&run->options, names[i]))
+			return error_hinted(error_set(ERR_USAGE, "--%s has no effect without --adapter lora", names[i]),
+					    "give --adapter lora");
+	if (given->adapter == ADAPTER_NONE)
+		return OK;
+	TRY(check_adapter(labeled));
+	labeled->heads.low_rank = (struct low_rank){
+		.rank = (int32_t)given->lora_rank, .alpha = given->lora_alpha, .rank_stabilized = given->use_rslora};
+	TRY(adapter_targets(given->lora_targets, &run->config, &labeled->heads.low_rank.targets));
+	return find_base(labeled, &run->adapter_base);
 }
 
 enum status labeled_choose_learning(struct labeled_run *labeled)
@@ -44,5 +103,6 @@ enum status labeled_choose_learning(struct labeled_run *labeled)
 				 labeled->state.task->name);
 	head->label_smoothing = given->label_smoothing;
 	labeled->run->layers = &given->layers;
+	TRY(choose_adapter(labeled));
 	return layer_options_check(&given->layers, &labeled->run->config, head->loss == LOSS_VECTORS);
 }

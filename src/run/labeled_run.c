@@ -569,6 +569,7 @@ static enum status load_weights(void *context, struct model *model, struct repli
 	if (!labeled->continues_head)
 		heads.count = 0;
 	heads.projection = 0;
+	heads.low_rank.rank = 0;
 	config.num_hidden_layers = labeled->source_layers;
 	TRY_GOTO(model_create(&source, model->backend, &config, &heads), done);
 	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof *slab, "weights"), done);

@@ -586,6 +586,7 @@ static enum status start_training(struct run *run)
 				.folder = run->folder.path,
 				.comm = run->machine->comm,
 				.task = run->task_config,
+				.base = &run->adapter_base,
 				.vocab = run->vocab,
 				.tokenizer = run->tokenizer,
 				.max_seq_length = model_positions(&run->config),

@@ -66,6 +66,7 @@ struct run {
 	struct model_config config;
 	const struct vocab *vocab;
 	const struct tokenizer_settings *tokenizer;
+	struct adapter_base adapter_base;      /* if an adapter is trained: whose */
 	const struct task_config *task_config; /* what config.json says about the head; NULL: pre-training */
 	const struct layer_options *layers;    /* which layers learn, and how fast; NULL: all, at the same rate */
 	uint64_t data_hash;                    /* of vocabulary and training data */

@@ -100,9 +100,13 @@ static unsigned find_tasks(const struct text_model *text)
 	return tasks;
 }
 
-static enum status open_model(struct served_model *model, const struct models *models, const struct models_settings *settings)
+/* The weights of the base are in memory once for it and all its adapters, whichever of them is opened first. */
+static enum status open_model(struct served_model *model, const struct models *models, const struct models_settings *settings,
+			      const struct text_model **lenders)
 {
 	const struct text_model_settings with = {.device = settings->device,
+						 .lenders = lenders,
+						 .lender_count = model - models->models,
 						 .batch_tokens = settings->max_batch_tokens,
 						 .max_seq_length = settings->max_seq_length,
 						 .min_score = settings->min_score,
@@ -131,11 +135,17 @@ enum status models_open(struct models *out, const char *const *folders, int64_t 
 		TRY(split_name(&out->models[out->count], folders[out->count]));
 	TRY(check_names(out));
 	TRY(pool_create(&out->pool, (int)settings->device.threads));
-	for (int i = 0; i < out->count; i++) {
-		TRY(open_model(&out->models[i], out, settings));
-		say_what_is_served(&out->models[i]);
+	const struct text_model **lenders;
+	enum status status = OK;
+	TRY(memory_new(&lenders, count, sizeof *lenders, "models"));
+	for (int i = 0; i < out->count && status == OK; i++) {
+		lenders[i] = &out->models[i].text;
+		status = open_model(&out->models[i], out, settings, lenders);
+		if (status == OK)
+			say_what_is_served(&out->models[i]);
 	}
-	return OK;
+	free(lenders);
+	return status;
 }
 
 void models_close(struct models *models)

@@ -23,6 +23,7 @@
 #include "train/phase.h"
 #include "weights/checkpoint_folder.h"
 #include "weights/config_file.h"
+#include "weights/model_folder.h"
 
 /* Where a run stands: everything that changes besides weights and moments. */
 struct train_state {
@@ -45,9 +46,10 @@ struct train_state {
 
 /* What every save of a run needs and what never changes during a run. */
 struct checkpoint_context {
-	const char *folder;             /* the run folder */
-	struct comm *comm;              /* NULL: a single rank. The first rank writes; all take part in a save */
-	const struct task_config *task; /* what config.json says about the head; NULL: pre-training */
+	const char *folder;              /* the run folder */
+	struct comm *comm;               /* NULL: a single rank. The first rank writes; all take part in a save */
+	const struct task_config *task;  /* what config.json says about the head; NULL: pre-training */
+	const struct adapter_base *base; /* of an adapter; otherwise not used */
 	const struct vocab *vocab;
 	const struct tokenizer_settings *tokenizer;
 	int64_t max_seq_length;

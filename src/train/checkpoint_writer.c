@@ -78,7 +78,7 @@ size_t checkpoint_writer_bytes(const struct model *model)
 /* The constant covers the tokenizer's files and JSON. */
 double checkpoint_disk_bytes(const struct model *model)
 {
-	double weights = (double)model->slab_count * sizeof(float);
+	double weights = (double)(model->adapted_count > 0 ? model->gradients.columns : model->slab_count) * sizeof(float);
 	double moments = 2 * (double)model->gradients.columns * (double)dtype_bytes(model->slab.dtype);
 	return 1.02 * (weights + moments) + 4e6;
 }
@@ -224,6 +224,7 @@ static struct model_folder_content folder_content(const struct checkpoint_contex
 		.model = model,
 		.slab = slab,
 		.task = context->task,
+		.base = context->base,
 		.vocab = context->vocab,
 		.tokenizer = context->tokenizer,
 		.max_length = context->max_seq_length,

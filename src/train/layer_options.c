@@ -73,7 +73,7 @@ enum status layer_options_apply(const struct layer_options *options, double lear
 		const struct parameter *parameter = &model->parameters[i];
 		int32_t below = parameter->depth < layers ? layers - 1 - parameter->depth : 0;
 		rates[i] = parameter->layer == layers ? head : pow(options->layerwise_learning_rate_decay, below);
-		if (parameter->depth < frozen)
+		if (parameter->depth < frozen || (model->adapted_count > 0 && i < model->adapted[0].a))
 			rates[i] = 0;
 	}
 	model_set_rates(model, rates);

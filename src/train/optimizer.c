@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "model/low_rank.h"
 
 size_t optimizer_bytes(const struct model *model, int32_t ranks)
 {
@@ -119,6 +120,7 @@ static void await_now(void *context, int32_t layer)
 	if (comm_wait(optimizer->buckets.comm, optimizer->gathers[layer + 1].ticket) != OK)
 		optimizer->error = *error_last();
 	weights_refresh(optimizer->replica, optimizer->model->weights + bucket->first_weight, bucket->weight_count);
+	low_rank_apply(optimizer->model, optimizer->replica, layer);
 }
 
 /* Waits for the weights of a layer when they are needed. */
@@ -330,6 +332,7 @@ static void update_alone(void *context)
 		if (!model->backend->mirrors_masters)
 			weights_refresh(replica, model->weights + group->first_weight, group->weight_count);
 	}
+	low_rank_apply_all(optimizer->model, replica);
 }
 
 /* Norms are taken over whole tensors, whichever ranks hold their elements. */

@@ -2,7 +2,6 @@
 #include "weights/adapter.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,16 +11,14 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "formats/hub.h"
+#include "model/low_rank.h"
 #include "weights/manifest.h"
 #include "weights/weight_names.h"
 
 #define CONFIG_LIMIT ((size_t)1 << 20)
-/* What peft puts before the name of every tensor, and how the names of its matrices end. */
-#define PREFIX "base_model.model."
+/* How the names of the matrices end. */
 #define END_OF_A ".lora_A.weight"
 #define END_OF_B ".lora_B.weight"
-/* The key of the base's hash among the file's notes. */
-#define BASE_HASH_KEY "base_weights="
 
 /* ---- The configuration ---- */
 
@@ -48,6 +45,14 @@ static const struct {
 	{"QUESTION_ANS", "BertForQuestionAnswering"},
 	{"FEATURE_EXTRACTION", "BertModel"},
 };
+
+const char *adapter_task_type(const char *architecture)
+{
+	for (size_t i = 0; architecture && i < sizeof task_types / sizeof *task_types; i++)
+		if (strcmp(task_types[i].architecture, architecture) == 0)
+			return task_types[i].task_type;
+	return NULL;
+}
 
 static enum status refuse(const char *path, const char *key, const char *value)
 {
@@ -199,10 +204,10 @@ enum status adapter_open(struct adapter *out, const char *weights)
 	TRY(weights_file_open(&out->file, weights));
 	for (int64_t i = 0; i < out->file.count; i++) { /* they stay sorted */
 		struct stored_tensor *tensor = &out->file.tensors[i];
-		if (strncmp(tensor->name, PREFIX, strlen(PREFIX)) != 0)
-			return error_set(ERR_DATA, "'%s': the name of tensor '%.200s' does not begin with '" PREFIX "'", weights,
-					 tensor->name);
-		tensor->name += strlen(PREFIX);
+		if (strncmp(tensor->name, ADAPTER_PREFIX, strlen(ADAPTER_PREFIX)) != 0)
+			return error_set(ERR_DATA, "'%s': the name of tensor '%.200s' does not begin with '" ADAPTER_PREFIX "'",
+					 weights, tensor->name);
+		tensor->name += strlen(ADAPTER_PREFIX);
 	}
 	for (int64_t i = 0; i < out->file.count; i++) {
 		const struct stored_tensor *tensor = &out->file.tensors[i];
@@ -251,35 +256,41 @@ static enum status wrong_shape(const struct adapter_addition *addition, int64_t 
 			    "the adapter was trained on another base model");
 }
 
-/* In the order of operations in which training computes it (low_rank_fwd). */
-static void add_product(float *values, const float *a, const float *b, int64_t rows, int64_t columns, int64_t rank, float scale)
+/* Reads `count` numbers as doubles, after them into `room`. */
+static enum status read_doubles(const struct stored_tensor *tensor, float *room, double *out)
 {
-	for (int64_t i = 0; i < rows; i++)
-		for (int64_t k = 0; k < rank; k++) {
-			float factor = scale * b[i * rank + k];
-			for (int64_t j = 0; j < columns; j++)
-				values[i * columns + j] += factor * a[k * columns + j];
-		}
+	TRY(stored_tensor_verify(tensor));
+	TRY(stored_tensor_read(tensor, 0, tensor->count, room));
+	for (int64_t i = 0; i < tensor->count; i++)
+		out[i] = room[i];
+	return OK;
 }
 
 enum status adapter_add(const struct adapter *adapter, const struct adapter_addition *addition, int64_t rows, int64_t columns,
 			float *values)
 {
 	const struct stored_tensor *a = addition->a, *b = addition->b;
-	float *numbers = NULL;
 	int64_t rank = a->shape[0];
 	if (a->rank != 2 || b->rank != 2 || rank < 1 || b->shape[1] != rank || a->shape[1] != columns || b->shape[0] != rows)
 		return wrong_shape(addition, rows, columns);
-	double scale = adapter->config.alpha / (adapter->config.rank_stabilized ? sqrt((double)rank) : (double)rank);
-	TRY(stored_tensor_verify(a));
-	TRY(stored_tensor_verify(b));
-	TRY(memory_new(&numbers, a->count + b->count, sizeof *numbers, "an adapter"));
-	enum status status = stored_tensor_read(a, 0, a->count, numbers);
-	if (status == OK)
-		status = stored_tensor_read(b, 0, b->count, numbers + a->count);
-	if (status == OK)
-		add_product(values, numbers, numbers + a->count, rows, columns, rank, (float)scale);
+	const struct low_rank low_rank = {
+		.rank = (int32_t)rank, .alpha = adapter->config.alpha, .rank_stabilized = adapter->config.rank_stabilized};
+	double *numbers = NULL, *sum;
+	float *room = NULL;
+	enum status status;
+	TRY_GOTO(memory_new(&numbers, rows * columns + a->count + b->count, sizeof *numbers, "an adapter"), done);
+	TRY_GOTO(memory_new(&room, a->count + b->count, sizeof *room, "an adapter"), done);
+	sum = numbers + a->count + b->count;
+	TRY_GOTO(read_doubles(a, room, numbers), done);
+	TRY_GOTO(read_doubles(b, room, numbers + a->count), done);
+	for (int64_t i = 0; i < rows * columns; i++)
+		sum[i] = values[i];
+	low_rank_add(sum, numbers, numbers + a->count, rows, columns, rank, low_rank_scale(&low_rank));
+	for (int64_t i = 0; i < rows * columns; i++)
+		values[i] = (float)sum[i];
+done:
 	free(numbers);
+	free(room);
 	return status;
 }
 
@@ -303,8 +314,8 @@ enum status adapter_check_base(const struct adapter *adapter, const struct weigh
 {
 	for (int64_t i = 0; i < adapter->file.notes.count; i++) {
 		const char *note = adapter->file.notes.names[i];
-		if (strncmp(note, BASE_HASH_KEY, strlen(BASE_HASH_KEY)) != 0 ||
-		    strtoull(note + strlen(BASE_HASH_KEY), NULL, 16) == adapter_base_hash(base))
+		if (strncmp(note, ADAPTER_BASE_HASH, strlen(ADAPTER_BASE_HASH)) != 0 ||
+		    strtoull(note + strlen(ADAPTER_BASE_HASH), NULL, 16) == adapter_base_hash(base))
 			continue;
 		return error_hinted(error_set(ERR_STATE, "'%s': the adapter was trained on another base model than '%s'",
 					      adapter->file.tensors[0].path, adapter->config.base),

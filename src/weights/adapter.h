@@ -12,6 +12,8 @@
 
 #define ADAPTER_CONFIG_FILE "adapter_config.json"
 #define ADAPTER_WEIGHTS_FILE "adapter_model.safetensors"
+#define ADAPTER_PREFIX "base_model.model." /* of the names of all its tensors */
+#define ADAPTER_BASE_HASH "base_weights="  /* how a note in the file begins that identifies the base */
 
 /* What the configuration says. */
 struct adapter_config {
@@ -24,6 +26,9 @@ struct adapter_config {
  * within the adapter's own folder, or a model in the cache of the Hub. ERR_USAGE: there is no base, or the adapter is of a kind
  * that bertc does not compute, which is named. */
 MUST_USE enum status adapter_config_read(struct adapter_config *out, const char *weights);
+
+/* peft's name for what a model of this architecture of ours is for; NULL: it has none. */
+const char *adapter_task_type(const char *architecture);
 
 /* A weight to which B A is added: B (rows, rank), A (rank, columns). */
 struct adapter_addition {

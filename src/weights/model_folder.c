@@ -9,6 +9,7 @@
 #include "formats/safetensors.h"
 #include "model/forms.h"
 #include "weights/adapter.h"
+#include "weights/adapter_save.h"
 #include "weights/checkpoint_folder.h"
 #include "weights/manifest.h"
 #include "weights/model_folder.h"
@@ -480,5 +481,5 @@ enum status model_folder_save_description(const char *folder, const struct model
 enum status model_folder_save(const char *folder, const struct model_folder_content *content, struct folder_files *files)
 {
 	TRY(model_folder_save_description(folder, content, files));
-	return save_weights(folder, content, files);
+	return content->model->adapted_count > 0 ? adapter_save(folder, content, files) : save_weights(folder, content, files);
 }

@@ -67,6 +67,12 @@ void folder_tokenizer_release(struct folder_tokenizer *tokenizer);
 MUST_USE enum status model_folder_load(const char *path, const struct model *model, enum missing_weights missing, float *slab,
 				       struct model_folder_report *report);
 
+/* The model that an adapter belongs to. */
+struct adapter_base {
+	char path[PATH_BYTES]; /* its folder */
+	uint64_t hash;         /* adapter_base_hash() */
+};
+
 /* The contents of a model folder; all borrowed. */
 struct model_folder_content {
 	const struct model *model;
@@ -74,8 +80,9 @@ struct model_folder_content {
 	const struct task_config *task; /* NULL: a model from pre-training */
 	const struct vocab *vocab;
 	const struct tokenizer_settings *tokenizer;
-	int64_t max_length; /* maximum sequence length for the tokenizer ("model_max_length") */
-	bool training;      /* include weights that only training needs, as in a checkpoint */
+	int64_t max_length;              /* maximum sequence length for the tokenizer ("model_max_length") */
+	bool training;                   /* include weights that only training needs, as in a checkpoint */
+	const struct adapter_base *base; /* of a model with low-rank matrices, which is saved as an adapter (weights/adapter.h) */
 };
 /* Holds what bertc knows about a fine-tuned model's task beyond its configuration. */
 #define TASK_RECORD_FILE "bertc_task.json"

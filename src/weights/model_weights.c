@@ -248,7 +248,8 @@ static enum status read_parameter(struct loader *loader, const struct stored_ten
 				  int64_t rows, int64_t number)
 {
 	float *values;
-	const struct adapter_addition *addition = adapter_find(&loader->adapter, wanted->parameter->name);
+	bool apart = loader->model->adapted_count > 0;
+	const struct adapter_addition *addition = apart ? NULL : adapter_find(&loader->adapter, wanted->parameter->name);
 	if (!wanted->transposed && !loader->source_rows && !loader->adaptation->class_rows && !addition &&
 	    weight_target_takes(&loader->target, number, tensor) && is_finite(tensor))
 		return weight_target_take(&loader->target, number, tensor);
@@ -491,10 +492,11 @@ static enum status load_adapter(struct loader *loader, const struct weights_file
 {
 	const struct adapter *adapter = &loader->adapter;
 	TRY(adapter_check_base(adapter, base));
+	bool apart = loader->model->adapted_count > 0; /* training goes on with the matrices themselves */
 	for (int64_t i = 0; i < adapter->file.count; i++)
-		if (adapter_replaces(&adapter->file.tensors[i]))
+		if (apart || adapter_replaces(&adapter->file.tensors[i]))
 			TRY(load_tensor(loader, &adapter->file.tensors[i]));
-	for (int64_t i = 0; i < adapter->addition_count; i++) {
+	for (int64_t i = 0; i < adapter->addition_count && !apart; i++) {
 		const struct adapter_addition *addition = &adapter->additions[i];
 		if (!is_of_encoder(addition->name))
 			continue;

@@ -59,15 +59,24 @@ enum status weight_target_values(struct weight_target *target, int64_t parameter
 	return OK;
 }
 
+/* Whether the weight is in memory already, as another model's. */
+static bool is_shared(const struct weight_target *target, int64_t parameter)
+{
+	const struct model *model = target->model;
+	return model->shared && model->shared[target->places[parameter].weight];
+}
+
 static void pack(struct weight_target *target, int64_t parameter, enum dtype dtype, const void *data, const float *scales)
 {
 	const struct parameter *p = &target->model->parameters[parameter];
 	struct backend *be = target->model->backend;
 	const struct parameter_place *place = &target->places[parameter];
+	target->packed[parameter] = true;
+	if (is_shared(target, parameter))
+		return;
 	be->functions->weight_pack(
 		be, target->model->weights[place->weight],
 		&(struct weight_rows){.first = place->row, .count = p->rows, .dtype = dtype, .data = data, .scales = scales});
-	target->packed[parameter] = true;
 }
 
 void weight_target_put(struct weight_target *target, int64_t parameter, const float *values)
@@ -115,7 +124,7 @@ static void pack_vectors(struct weight_target *target)
 	struct backend *be = target->model->backend;
 	for (int64_t p = 0; p < target->model->parameter_count; p++) {
 		const struct parameter_place *place = &target->places[p];
-		if (!is_matrix(target, p) && place->row == 0)
+		if (!is_matrix(target, p) && place->row == 0 && !is_shared(target, p))
 			be->functions->weight_pack(be, target->model->weights[place->weight],
 						   &(struct weight_rows){.count = 1,
 									 .dtype = DTYPE_F32,

@@ -47,7 +47,7 @@ static int teardown(void **state)
 static void open_session(struct session *session, const struct model_heads *heads, const char *device, const char *precision,
 			 int64_t tokens)
 {
-	const struct session_heads with = {heads, MISSING_HEADS};
+	const struct session_heads with = {.heads = heads, .missing = MISSING_HEADS};
 	struct device_options settings = {.device = (unsigned)option_word(DEVICE_WORDS, device),
 					  .precision = (unsigned)option_word(PRECISION_WORDS, precision),
 					  .threads = 2};
@@ -58,7 +58,7 @@ static void open_session(struct session *session, const struct model_heads *head
 static bool has_int8(void)
 {
 	struct session session;
-	const struct session_heads with = {&model_heads_encoder, MISSING_HEADS};
+	const struct session_heads with = {.heads = &model_heads_encoder, .missing = MISSING_HEADS};
 	struct device_options settings = {.device = DEVICE_CPU, .precision = PRECISION_INT8, .threads = 1};
 	enum status status = session_open_heads(&session, test_path("model"), &settings, &with,
 						encoder_capacity(&model_heads_encoder, 64, 8), 8);
@@ -71,7 +71,7 @@ static bool has_int8(void)
 static void unknown_precisions_are_refused(void **state)
 {
 	struct session session;
-	const struct session_heads with = {&model_heads_encoder, MISSING_HEADS};
+	const struct session_heads with = {.heads = &model_heads_encoder, .missing = MISSING_HEADS};
 	struct device_options settings = {.device = DEVICE_CPU, .precision = PRECISION_FP8, .threads = 1};
 	assert_error(ERR_USAGE, "no FP8",
 		     session_open_heads(&session, test_path("model"), &settings, &with,
@@ -242,7 +242,7 @@ static void sessions_share_a_pool(void **state)
 	struct session sessions[2];
 	struct encoder *encoders[2];
 	struct encoder_answers answers[2] = {{0}};
-	const struct session_heads heads = {&model_heads_encoder, MISSING_NOTHING};
+	const struct session_heads heads = {.heads = &model_heads_encoder, .missing = MISSING_NOTHING};
 	const struct device_options settings = {.device = DEVICE_CPU, .precision = PRECISION_FP32};
 	assert_ok(pool_create(&pool, 2));
 	for (int s = 0; s < 2; s++) {

@@ -10,7 +10,7 @@ static struct encoder *encoder;
 
 static int setup(void **state)
 {
-	static const struct session_heads heads = {&model_heads_words, MISSING_NOTHING};
+	static const struct session_heads heads = {.heads = &model_heads_words, .missing = MISSING_NOTHING};
 	static const struct device_options settings = {.device = DEVICE_CPU, .precision = PRECISION_FP32, .threads = 2};
 	if (test_folder_make(state) != 0)
 		return -1;

@@ -4,11 +4,25 @@
 #include <math.h>
 #include "base/file.h"
 #include "formats/safetensors.h"
+#include "model/golden.h"
+#include "model/low_rank.h"
 #include "weights/adapter.h"
+#include "weights/adapter_save.h"
 #include "weights/model_folder.h"
 #include "weights/weight_names.h"
 
 #define ADAPTERS "tests/golden/adapters/"
+
+/* The adapters of dev/adapter_golden.py; their rank is 2. */
+static const struct {
+	const char *name, *targets;
+	bool rank_stabilized;
+} golden[] = {
+	{"roberta", "query,value,dense", false},
+	{"modernbert", "Wqkv,Wo,Wi", true},
+	{"distilbert", "q_lin,k_lin,lin2", false},
+};
+#define GOLDEN_COUNT (sizeof golden / sizeof *golden)
 
 static struct backend be = {.dtype = DTYPE_F32, .master_dtype = DTYPE_F32}; /* names and shapes need no device */
 
@@ -53,23 +67,22 @@ static void drop(struct loaded *loaded)
 
 static void peft_merges_the_same(void **state)
 {
-	static const char *const names[] = {"roberta", "modernbert", "distilbert"};
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+	for (size_t i = 0; i < GOLDEN_COUNT; i++) {
 		char folder[128], path[192];
 		struct safetensors file;
 		struct task_config task;
-		snprintf(folder, sizeof folder, ADAPTERS "%s", names[i]);
+		snprintf(folder, sizeof folder, ADAPTERS "%s", golden[i].name);
 		snprintf(path, sizeof path, "%s/golden.safetensors", folder);
 		struct loaded loaded = load(folder);
 		assert_ok(loaded.status);
 		assert_ok(safetensors_open(&file, path));
 		for (int64_t p = 0; p < loaded.model->parameter_count; p++) {
 			const struct parameter *parameter = &loaded.model->parameters[p];
-			char name[TENSOR_NAME_BYTES], golden[TENSOR_NAME_BYTES + 16];
+			char name[TENSOR_NAME_BYTES], merged[TENSOR_NAME_BYTES + 16];
 			double wanted[2048];
 			tensor_name_to_form(loaded.model, parameter->name, name);
-			snprintf(golden, sizeof golden, "merged.%s", name);
-			const struct safetensors_entry *entry = safetensors_find(&file, golden);
+			snprintf(merged, sizeof merged, "merged.%s", name);
+			const struct safetensors_entry *entry = safetensors_find(&file, merged);
 			assert_true(entry && entry->count == parameter->count && entry->count <= 2048);
 			assert_ok(safetensors_to_double(entry, path, wanted));
 			for (int64_t k = 0; k < parameter->count; k++)
@@ -83,6 +96,98 @@ static void peft_merges_the_same(void **state)
 		task_config_release(&task);
 		safetensors_close(&file);
 		drop(&loaded);
+	}
+}
+
+/* The script's batch. Arrays have room for whole slices of rows. */
+static struct batch golden_batch(void)
+{
+	static int32_t ids[128] = {4, 7, 19, 5, 11, 6, 4, 13, 5, 8, 8, 6}, types[128], positions[128], starts[128] = {0, 6, 12};
+	static int32_t classes[128] = {2, 0}, each[128] = {0, 1, 2};
+	static uint32_t samples[128], token_samples[128];
+	static float weights[128] = {1, 1};
+	for (int i = 0; i < 12; i++)
+		positions[i] = i % 6;
+	struct batch batch = {.token_count = 12,
+			      .sequence_count = 2,
+			      .longest = 6,
+			      .ids = ids,
+			      .types = types,
+			      .positions = positions,
+			      .token_samples = token_samples,
+			      .starts = starts,
+			      .samples = samples,
+			      .example_count = 2,
+			      .example_starts = each,
+			      .id_order = sorted_by_id(ids, 12)};
+	batch.labels[0] = (struct batch_labels){.width = 1, .weights = weights, .classes = classes, .count = 2};
+	return batch;
+}
+
+/* The gradient of every matrix and of the head equals peft's, whether a step is one micro-batch or several. */
+static void check_gradients(size_t number, const char *device, enum dtype dtype, double limit, bool twice)
+{
+	char folder[128], path[192];
+	struct model_config config;
+	struct safetensors file;
+	struct run run;
+	struct model_heads heads = class_head;
+	snprintf(folder, sizeof folder, ADAPTERS "%s", golden[number].name);
+	snprintf(path, sizeof path, "%s/golden.safetensors", folder);
+	assert_ok(model_folder_config(folder, &config));
+	config.hidden_dropout_prob = config.attention_probs_dropout_prob = config.classifier_dropout = 0;
+	heads.low_rank = (struct low_rank){.rank = 2, .alpha = 3, .rank_stabilized = golden[number].rank_stabilized};
+	assert_ok(adapter_targets(golden[number].targets, &config, &heads.low_rank.targets));
+	struct batch batch = golden_batch();
+	run_open_heads(&run, device, dtype, 2, &config, &heads, &batch, true);
+	float *slab = calloc((size_t)run.model->slab_count, sizeof *slab);
+	assert_non_null(slab);
+	assert_ok(model_folder_load(folder, run.model, MISSING_NOTHING, slab, NULL));
+	assert_ok(model_set_weights(run.model, &run.replica, slab));
+	run_begin(&run, &batch);
+	run_batch(&run, &batch, false, true, true);
+	if (twice)
+		run_batch(&run, &batch, false, true, false);
+	double loss, *gradients = run_gradients(&run), found = run_sums(&run).value[sum_of_loss(0)] / 2 / (twice ? 2 : 1);
+	assert_ok(safetensors_open(&file, path));
+	assert_ok(safetensors_to_double(safetensors_find(&file, "loss"), path, &loss));
+	if (!(fabs(found - loss) <= limit * loss))
+		fail_msg("%s: loss %.12g instead of %.12g", folder, found, loss);
+	int64_t first = run.model->adapted[0].a, compared = 0;
+	for (int64_t i = first; i < run.model->parameter_count; i++) {
+		const struct parameter *p = &run.model->parameters[i];
+		char name[TENSOR_NAME_BYTES], wanted_name[TENSOR_NAME_BYTES + 16];
+		double wanted[2048], square = 0, error = 0;
+		tensor_name_to_form(run.model, p->name, name);
+		snprintf(wanted_name, sizeof wanted_name, "gradient.%s", name);
+		const struct safetensors_entry *entry = safetensors_find(&file, wanted_name);
+		if (!entry) /* peft did not train ModernBERT's layer before the classifier */
+			continue;
+		assert_true(entry->count == p->count && p->count <= 2048);
+		assert_ok(safetensors_to_double(entry, path, wanted));
+		for (int64_t k = 0; k < p->count; k++) {
+			double difference = gradients[p->offset - run.model->frozen_elements + k] / (twice ? 2 : 1) - wanted[k];
+			square += wanted[k] * wanted[k];
+			error += difference * difference;
+		}
+		if (!(sqrt(error) <= limit * (sqrt(square) + 1e-2)))
+			fail_msg("%s: the gradient of '%s' is %g off, of %g", path, name, sqrt(error), sqrt(square));
+		compared++;
+	}
+	assert_true(compared >= 2 * run.model->adapted_count + 2);
+	free(batch.id_order);
+	free(gradients);
+	free(slab);
+	safetensors_close(&file);
+	run_close(&run);
+}
+
+static void gradients_equal_those_of_peft(void **state)
+{
+	for (size_t i = 0; i < GOLDEN_COUNT; i++) {
+		/* transformers turns queries and keys in single precision, even in a model in double precision */
+		check_gradients(i, "ref", DTYPE_F64, i == 1 ? 1e-6 : 1e-9, i == 0);
+		check_gradients(i, "cpu", DTYPE_F32, 1e-5, i == 2);
 	}
 }
 
@@ -182,6 +287,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(peft_merges_the_same),
+		cmocka_unit_test(gradients_equal_those_of_peft),
 		cmocka_unit_test(what_does_not_fit_is_named),
 		cmocka_unit_test(shapes_and_bases_are_compared),
 	};

@@ -57,6 +57,7 @@ const struct option finetune_options[] = {
 	{.group = rate_rows, .except = "average_weights", .unsectioned = true, .field = FIELD(training.rate)},
 	{.reworded = true, .name = "learning_rate", .fallback_text = "3e-5; 1e-4 for small models"},
 	{.group = layer_rows, .field = FIELD(labeled.layers)},
+	{.group = adapter_rows, .field = FIELD(labeled.adapter)},
 	{.group = optimizer_rows, .except = "optimizer", .field = FIELD(training.optimizer)},
 
 	{.help = "Device"},
