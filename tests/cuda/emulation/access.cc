@@ -6,6 +6,7 @@
 #include "access.h"
 #include "emulation.h"
 
+#include <utility>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +25,9 @@ namespace
 /* Blocks of device memory that were accessed lately: most accesses go to one of them. */
 struct device_block {
 	const unsigned char *first, *end;
-} lately[4];
-unsigned next_lately;
-const unsigned char *parameters, *parameters_end, *shared, *shared_end, *stack, *stack_end;
+} lately[8];
+const unsigned char *parameters, *parameters_end, *shared, *shared_end, *stack;
+size_t stack_bytes;
 int thread = -1;
 unsigned block_number, launch_number, block_epoch;
 unsigned warp_epochs[32];
@@ -38,15 +39,18 @@ struct place {
 	stamp written, read;
 };
 
-stamp make_stamp()
+stamp now; /* of an access by this thread */
+
+void make_stamp()
 {
-	return (stamp)(launch_number & 0xffff) << 48 | (stamp)(block_number & 0xfffff) << 28 | (stamp)(unsigned)thread << 18 |
-	       (stamp)(block_epoch & 0x1ff) << 9 | (warp_epochs[thread / 32] & 0x1ff);
+	if (thread >= 0)
+		now = (stamp)(launch_number & 0xffff) << 48 | (stamp)(block_number & 0xfffff) << 28 |
+		      (stamp)(unsigned)thread << 18 | (stamp)(block_epoch & 0x1ff) << 9 | (warp_epochs[thread / 32] & 0x1ff);
 }
 
-bool races(stamp before, stamp now, bool of_block)
+inline bool races(stamp before, bool of_block)
 {
-	if (before == 0 || (before >> 48) != (now >> 48) || before == now)
+	if (((before ^ now) >> 48) != 0 || before == now) /* another launch, or nobody: their numbers are not 0 */
 		return false;
 	if ((before >> 28) != (now >> 28))
 		return !of_block; /* another block of the same launch; each block has its own shared memory */
@@ -84,11 +88,10 @@ place *shadow_of(struct shadow *s, const unsigned char *at, size_t bytes)
 
 void stamp_places(place *p, size_t bytes, bool write, const unsigned char *at)
 {
-	stamp now = make_stamp();
 	bool of_block = at >= shared && at < shared_end;
 	for (size_t i = 0; i < (bytes + 1) / 2; i++, p++) {
-		if (races(p->written, now, of_block) || (write && races(p->read, now, of_block))) {
-			stamp other = races(p->written, now, of_block) ? p->written : p->read;
+		if (races(p->written, of_block) || (write && races(p->read, of_block))) {
+			stamp other = races(p->written, of_block) ? p->written : p->read;
 			emulation_fault("race: %s of %p (%s) and %s by block %u, thread %u", write ? "write" : "read",
 					(const void *)(at + 2 * i), of_block ? "shared memory" : emulation_describe(at),
 					other == p->written ? "a write" : "a read", (unsigned)(other >> 28 & 0xfffff),
@@ -103,13 +106,15 @@ void stamp_places(place *p, size_t bytes, bool write, const unsigned char *at)
 
 bool in_device_memory(const unsigned char *at, size_t bytes)
 {
-	for (const device_block &block : lately)
-		if (at >= block.first && at + bytes <= block.end)
+	for (device_block &block : lately)
+		if (at >= block.first && at + bytes <= block.end) {
+			std::swap(block, lately[0]);
 			return true;
+		}
 	if (!emulation_is_device(at, bytes))
 		return false;
-	device_block *block = &lately[next_lately++ % 4];
-	emulation_block(at, &block->first, &block->end);
+	memmove(lately + 1, lately, sizeof(lately) - sizeof(lately[0]));
+	emulation_block(at, &lately[0].first, &lately[0].end);
 	return true;
 }
 
@@ -148,17 +153,20 @@ void access_thread(int number, const void *memory, size_t bytes)
 {
 	thread = number;
 	stack = static_cast<const unsigned char *>(memory);
-	stack_end = stack + bytes;
+	stack_bytes = bytes;
+	make_stamp();
 }
 
 void access_block_epoch(void)
 {
 	block_epoch++;
+	make_stamp();
 }
 
 void access_warp_epoch(int warp)
 {
 	warp_epochs[warp]++;
+	make_stamp();
 }
 
 void access_pause(bool pause)
@@ -185,10 +193,10 @@ const char *access_kernel_name(const void *kernel)
 	return name;
 }
 
-void emulation_access(const void *memory, size_t bytes, bool write)
+static __attribute__((noinline)) void check(const void *memory, size_t bytes, bool write)
 {
 	const unsigned char *at = static_cast<const unsigned char *>(memory), *end = at + bytes;
-	if (thread < 0 || paused || (at >= stack && end <= stack_end))
+	if (thread < 0 || paused || (!write && at >= parameters && end <= parameters_end))
 		return;
 	if (at >= shared && end <= shared_end) {
 		if (emulated_race_check) {
@@ -207,19 +215,38 @@ void emulation_access(const void *memory, size_t bytes, bool write)
 		}
 		return;
 	}
-	if (!write && at >= parameters && end <= parameters_end)
-		return;
 	if (!write && __start_emulated_constant != nullptr && at >= __start_emulated_constant && end <= __stop_emulated_constant)
 		return;
 	emulation_fault("%s of %zu bytes at %p: %s", write ? "write" : "read", bytes, memory,
 			at >= shared && at < shared + (256 << 10) ? "beyond shared memory" : emulation_describe(memory));
 }
 
-void emulation_access_aligned(const void *memory, size_t bytes, bool write, size_t alignment)
+/* Most accesses are to the thread's own variables or, when nobody looks for races, to the block of device memory or the
+ * shared memory that was accessed before. */
+static inline void access(const void *memory, size_t bytes, bool write)
+{
+	const unsigned char *at = static_cast<const unsigned char *>(memory), *end = at + bytes;
+	if ((at >= stack && end <= stack + stack_bytes) ||
+	    (!emulated_race_check && ((at >= shared && end <= shared_end) || (at >= lately[0].first && end <= lately[0].end))))
+		return;
+	check(memory, bytes, write);
+}
+
+static inline void access_aligned(const void *memory, size_t bytes, bool write, size_t alignment)
 {
 	if (thread >= 0 && (uintptr_t)memory % alignment != 0)
 		emulation_fault("%s of %zu bytes at %p: not aligned to %zu", write ? "write" : "read", bytes, memory, alignment);
-	emulation_access(memory, bytes, write);
+	access(memory, bytes, write);
+}
+
+void emulation_access(const void *memory, size_t bytes, bool write)
+{
+	access(memory, bytes, write);
+}
+
+void emulation_access_aligned(const void *memory, size_t bytes, bool write, size_t alignment)
+{
+	access_aligned(memory, bytes, write, alignment);
 }
 
 void emulation_fence_shared(void)
@@ -248,19 +275,19 @@ extern "C" {
 #define HOOKS(bytes)                                                                                                             \
 	void __tsan_read##bytes(void *at)                                                                                        \
 	{                                                                                                                        \
-		emulation_access_aligned(at, bytes, false, bytes);                                                               \
+		access_aligned(at, bytes, false, bytes);                                                                         \
 	}                                                                                                                        \
 	void __tsan_write##bytes(void *at)                                                                                       \
 	{                                                                                                                        \
-		emulation_access_aligned(at, bytes, true, bytes);                                                                \
+		access_aligned(at, bytes, true, bytes);                                                                          \
 	}                                                                                                                        \
 	void __tsan_unaligned_read##bytes(void *at)                                                                              \
 	{                                                                                                                        \
-		emulation_access(at, bytes, false);                                                                              \
+		access(at, bytes, false);                                                                                        \
 	}                                                                                                                        \
 	void __tsan_unaligned_write##bytes(void *at)                                                                             \
 	{                                                                                                                        \
-		emulation_access(at, bytes, true);                                                                               \
+		access(at, bytes, true);                                                                                         \
 	}
 HOOKS(1)
 HOOKS(2)
@@ -293,10 +320,10 @@ void __tsan_vptr_update(void **at, void *value)
 }
 void __tsan_read_range(void *at, unsigned long bytes)
 {
-	emulation_access(at, bytes, false);
+	access(at, bytes, false);
 }
 void __tsan_write_range(void *at, unsigned long bytes)
 {
-	emulation_access(at, bytes, true);
+	access(at, bytes, true);
 }
 }

@@ -55,7 +55,7 @@ struct barrier {
 	const char *site;
 };
 
-fibre fibres[THREAD_LIMIT];
+fibre fibres[THREAD_LIMIT], scheduler;
 meeting meetings[THREAD_LIMIT / WARP];
 int gathered[THREAD_LIMIT / WARPGROUP]; /* threads that have come to a meeting of their warpgroup */
 barrier barriers[BARRIERS];
@@ -65,8 +65,6 @@ int thread_count, live_count, current = -1;
 const emulated_launch *running;
 
 #ifdef __x86_64__
-void *scheduler_stack_pointer;
-
 /* Saves the callee-saved registers, switches stacks, restores what the other fiber had saved. */
 extern "C" void emulation_switch(void **save, void *load);
 asm(".text\n.globl emulation_switch\n.type emulation_switch,@function\nemulation_switch:\n"
@@ -74,14 +72,11 @@ asm(".text\n.globl emulation_switch\n.type emulation_switch,@function\nemulation
     "movq %rsp,(%rdi)\nmovq %rsi,%rsp\n"
     "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n"
     ".size emulation_switch,.-emulation_switch\n");
-#else
-ucontext_t scheduler_context;
 #endif
 
 #ifdef __SANITIZE_ADDRESS__
-const void *scheduler_bottom;
+const void *scheduler_bottom; /* NULL until the first thread of a launch starts, which comes from the scheduler */
 size_t scheduler_size;
-void *scheduler_fake;
 #endif
 
 unsigned char *stack_of(int thread)
@@ -89,22 +84,59 @@ unsigned char *stack_of(int thread)
 	return stacks + (size_t)thread * STACK_BYTES;
 }
 
-void to_scheduler(bool for_good)
+fibre *fibre_of(int thread)
 {
-	fibre *f = &fibres[current];
+	return thread >= 0 ? &fibres[thread] : &scheduler;
+}
+
 #ifdef __SANITIZE_ADDRESS__
-	__sanitizer_start_switch_fiber(for_good ? nullptr : &f->sanitizer, scheduler_bottom, scheduler_size);
+void finish_switch(void *saved)
+{
+	bool first = scheduler_bottom == nullptr;
+	__sanitizer_finish_switch_fiber(saved, first ? &scheduler_bottom : nullptr, first ? &scheduler_size : nullptr);
+}
+#endif
+
+/* Saves the thread that runs, or the scheduler, and goes on with another thread, or the scheduler (-1). */
+void switch_to(int next, bool for_good = false)
+{
+	fibre *from = fibre_of(current), *to = fibre_of(next);
+	current = next;
+	if (next >= 0)
+		threadIdx = to->index;
+	access_thread(next, next >= 0 ? stack_of(next) : nullptr, next >= 0 ? STACK_BYTES : 0);
+#ifdef __SANITIZE_ADDRESS__
+	__sanitizer_start_switch_fiber(for_good ? nullptr : &from->sanitizer, next >= 0 ? stack_of(next) : scheduler_bottom,
+				       next >= 0 ? STACK_BYTES : scheduler_size);
 #else
 	(void)for_good;
 #endif
 #ifdef __x86_64__
-	emulation_switch(&f->stack_pointer, scheduler_stack_pointer);
+	emulation_switch(&from->stack_pointer, to->stack_pointer);
 #else
-	swapcontext(&f->context, &scheduler_context);
+	swapcontext(&from->context, &to->context);
 #endif
 #ifdef __SANITIZE_ADDRESS__
-	__sanitizer_finish_switch_fiber(f->sanitizer, &scheduler_bottom, &scheduler_size);
+	finish_switch(from->sanitizer);
 #endif
+}
+
+/* The next lane of the warp that can run, in turns; -1: all wait for others or have finished. */
+int next_of_warp(int after)
+{
+	int first = after / WARP * WARP;
+	for (int i = 1; i <= WARP; i++) {
+		int thread = first + (after + i) % WARP;
+		if (thread < thread_count && fibres[thread].state == READY)
+			return thread;
+	}
+	return -1;
+}
+
+/* Ends a thread's turn: directly to the next lane, because kernels exchange values between lanes all the time. */
+void give_way(bool for_good)
+{
+	switch_to(next_of_warp(current), for_good);
 }
 
 void release_barrier(int id)
@@ -120,7 +152,7 @@ void release_barrier(int id)
 void thread_main()
 {
 #ifdef __SANITIZE_ADDRESS__
-	__sanitizer_finish_switch_fiber(nullptr, &scheduler_bottom, &scheduler_size);
+	finish_switch(nullptr);
 #endif
 	running->invoke(running->parameters);
 	copies_check_done();
@@ -130,7 +162,7 @@ void thread_main()
 	/* Threads that have exited count as arrived at the barrier of the whole block. */
 	if (barriers[0].arrived > 0 && barriers[0].arrived == live_count)
 		release_barrier(0);
-	to_scheduler(true);
+	give_way(true);
 	abort();
 }
 
@@ -154,41 +186,13 @@ void start(int thread)
 #endif
 }
 
-void resume(int thread)
-{
-	fibre *f = &fibres[thread];
-	current = thread;
-	threadIdx = f->index;
-	access_thread(thread, stack_of(thread), STACK_BYTES);
-#ifdef __SANITIZE_ADDRESS__
-	__sanitizer_start_switch_fiber(&scheduler_fake, stack_of(thread), STACK_BYTES);
-#endif
-#ifdef __x86_64__
-	emulation_switch(&scheduler_stack_pointer, f->stack_pointer);
-#else
-	swapcontext(&scheduler_context, &f->context);
-#endif
-#ifdef __SANITIZE_ADDRESS__
-	__sanitizer_finish_switch_fiber(scheduler_fake, nullptr, nullptr);
-#endif
-	access_thread(-1, nullptr, 0);
-	current = -1;
-}
-
 /* Runs a warp until all of its threads wait for others or have finished. */
 bool run_warp(int warp)
 {
-	bool any = false, again = true;
-	while (again) {
-		again = false;
-		for (int i = warp * WARP; i < (warp + 1) * WARP && i < thread_count; i++) {
-			if (fibres[i].state != READY)
-				continue;
-			resume(i);
-			any = again = true;
-		}
-	}
-	return any;
+	int first = next_of_warp(warp * WARP + WARP - 1);
+	if (first >= 0)
+		switch_to(first);
+	return first >= 0;
 }
 
 uint64_t mix(uint64_t x)
@@ -284,6 +288,9 @@ void emulation_run_grid(const struct emulated_launch *launch)
 			emulated_race_check = false;
 	}
 	running = launch;
+#ifdef __SANITIZE_ADDRESS__
+	scheduler_bottom = nullptr;
+#endif
 	gridDim = dim3(launch->grid[0], launch->grid[1], launch->grid[2]);
 	blockDim = dim3(launch->block[0], launch->block[1], launch->block[2]);
 	access_launch(launch->parameters, launch->parameter_bytes);
@@ -314,7 +321,7 @@ void emulation_barrier(int id, int threads, const char *site)
 	f->site = site;
 	if (++b->arrived == wanted)
 		release_barrier(id);
-	to_scheduler(false);
+	give_way(false);
 }
 
 void emulation_warp(unsigned mask, void *mine, void (*run)(void *const lanes[32], unsigned mask, const void *context),
@@ -336,7 +343,7 @@ void emulation_warp(unsigned mask, void *mine, void (*run)(void *const lanes[32]
 	m->arrived |= 1u << lane;
 	if (m->arrived != mask) {
 		f->state = AT_WARP;
-		to_scheduler(false);
+		give_way(false);
 		return;
 	}
 	void *lanes[WARP];
@@ -365,7 +372,7 @@ void emulation_warpgroup(void *mine, void (*run)(void *const threads[WARPGROUP])
 	f->site = site;
 	if (++gathered[group] < WARPGROUP) {
 		f->state = AT_WARPGROUP;
-		to_scheduler(false);
+		give_way(false);
 		return;
 	}
 	for (int i = 0; i < WARPGROUP; i++) {

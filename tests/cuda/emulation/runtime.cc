@@ -320,12 +320,23 @@ void run_copy(void *context)
 		memmove(c->to, c->from, c->bytes);
 }
 
+/* Whole pages become zero by being given back: most of a large block is never touched. */
+void fill(void *at, int value, size_t bytes)
+{
+	uintptr_t begin = (uintptr_t)at, end = begin + bytes, first = (begin + 4095) / 4096 * 4096, last = end / 4096 * 4096;
+	if (value != 0 || bytes < 64 << 10 || !in_arena(at) ||
+	    madvise(reinterpret_cast<void *>(first), last - first, MADV_DONTNEED) != 0)
+		first = last = end;
+	memset(at, value, first - begin);
+	memset(reinterpret_cast<void *>(last), value, end - last);
+}
+
 void run_set(void *context)
 {
 	copy *c = static_cast<copy *>(context);
 	check_place(c->to, c->bytes);
 	if (sticky == cudaSuccess)
-		memset(c->to, c->value, c->bytes);
+		fill(c->to, c->value, c->bytes);
 }
 
 void check_device(const void *at, size_t bytes, const char *what)
@@ -680,7 +691,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
 		return result(cudaErrorMemoryAllocation);
 	*out = memory.next;
 	/* NaN in every type: reading before writing shows up. The middle of a large block starts as zero. */
-	constexpr size_t FILLED = 1 << 20;
+	constexpr size_t FILLED = 256 << 10;
 	memset(*out, 0xff, bytes < FILLED ? bytes : FILLED);
 	if (bytes > FILLED)
 		memset(memory.next + bytes - FILLED, 0xff, FILLED);
