@@ -203,6 +203,13 @@ static void wgmma_multiplies_where_cutlass_says(void **state)
 
 /* As measured: V100 truncates at once what does not fit beside 1, however often it occurs; Hopper's FP8 keeps 13 binary
  * places of a sum. */
+/* A number up to 2^range larger or smaller than 1, or zero. */
+static float any_float(int range)
+{
+	return rand() % 8 == 0 ? 0
+			       : ldexpf((float)(rand() - RAND_MAX / 2) / RAND_MAX, range > 0 ? rand() % (2 * range) - range : 0);
+}
+
 static void additions_are_cut(void **state)
 {
 	const float small[4] = {0x1.8p-24f, 0x1.8p-24f, 0x1.8p-24f, 0x1.8p-24f}, none[2] = {0, -0.0f};
@@ -216,6 +223,25 @@ static void additions_are_cut(void **state)
 	assert_float_equal(tensor_core_sum(0x1p-149f, none, 2, 23), 0x1p-149f, 0);
 	assert_true(isinf(tensor_core_sum(1, (const float[]){INFINITY, 1}, 2, 23)));
 	assert_true(isnan(tensor_core_sum(INFINITY, (const float[]){-INFINITY, 1}, 2, 23)));
+
+	/* Eight at a time give the same, from numbers of one size to all that there are. */
+	for (int round = 0; round < 20000; round++) {
+		float a[TENSOR_PRODUCTS], b[TENSOR_PRODUCTS][TENSOR_LANES], c[TENSOR_LANES], expected[TENSOR_LANES];
+		int range = round % 150, count = round % 3 == 0 ? 4 : round % 3 == 1 ? 8 : 16;
+		for (int k = 0; k < count; k++)
+			a[k] = any_float(range);
+		for (int i = 0; i < TENSOR_LANES; i++) {
+			float products[TENSOR_PRODUCTS];
+			c[i] = any_float(range);
+			for (int k = 0; k < count; k++) {
+				b[k][i] = any_float(range);
+				products[k] = a[k] * b[k][i];
+			}
+			expected[i] = tensor_core_sum(c[i], products, count, TENSOR_PLACES);
+		}
+		tensor_core_add(c, a, (const float(*)[TENSOR_LANES])b, count);
+		assert_memory_equal(c, expected, sizeof c);
+	}
 }
 
 int main(void)

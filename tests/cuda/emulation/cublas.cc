@@ -3,10 +3,12 @@
 #include "cublasLt.h"
 #include "emulation.h"
 
+#include <algorithm>
+#include <array>
+#include <vector>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <vector>
 #include "backend/tensor.h"
 #include "tensor_core.h"
 
@@ -185,63 +187,25 @@ float dot(const float *a, const float *b, uint64_t depth, uint64_t algorithm)
 	return total;
 }
 
-constexpr int BLOCK = 16, PLACES = 23;
-
-/* tensor_core_sum() of c and BLOCK products with 23 places, one SIMD lane per product: everything as integers in units of
- * the last place that is kept. */
-float add_block(float c, const float *a, const float *b)
+/* 16-bit types and TF32, added as tensor cores do, for eight columns b: one running sum, or (in the other algorithm) one sum per
+ * 128 products, added up in fp32. */
+void dot_tensor(float *out, const float *a, const float (*b)[TENSOR_LANES], uint64_t depth, uint64_t algorithm)
 {
-	/* Ordered as numbers without sign are, infinity and NaN last. */
-	float products[BLOCK];
-	uint32_t bits[BLOCK], most;
-	memcpy(&most, &c, sizeof(most));
-	most &= INT32_MAX;
-#pragma omp simd
-	for (int k = 0; k < BLOCK; k++)
-		products[k] = a[k] * b[k];
-	memcpy(bits, products, sizeof(bits));
-#pragma omp simd reduction(max : most)
-	for (int k = 0; k < BLOCK; k++)
-		most = most > (bits[k] & INT32_MAX) ? most : bits[k] & INT32_MAX;
-	int top = (int)(most >> 23);
-	if (top < PLACES + 8 || top > 240) /* not finite, or at the ends of fp32's range */
-		return tensor_core_sum(c, products, BLOCK, PLACES);
-	uint32_t up = (uint32_t)(127 + 127 + PLACES - top) << 23;
-	float scale;
-	memcpy(&scale, &up, sizeof(scale));
-	int32_t total = (int32_t)(c * scale);
-#pragma omp simd reduction(+ : total)
-	for (int k = 0; k < BLOCK; k++)
-		total += (int32_t)(products[k] * scale);
-	uint32_t magnitude = total < 0 ? -(uint32_t)total : (uint32_t)total, last = (uint32_t)(top - PLACES);
-	for (; magnitude >> (PLACES + 1) > 0; magnitude >>= 1)
-		last++;
-	uint32_t down = last << 23;
-	memcpy(&scale, &down, sizeof(scale));
-	float sum = (float)magnitude * scale;
-	return total < 0 ? -sum : sum;
-}
-
-/* 16-bit types and TF32, added as tensor cores do: one running sum, or (in the other algorithm) one sum per 128 products,
- * added up in fp32. */
-float dot_tensor(const float *a, const float *b, uint64_t depth, uint64_t algorithm)
-{
-	float total = 0, sum = 0;
-	for (uint64_t first = 0; first < depth; first += BLOCK) {
-		if (depth - first >= BLOCK) {
-			sum = add_block(sum, a + first, b + first);
-		} else {
-			float products[BLOCK];
-			for (uint64_t k = first; k < depth; k++)
-				products[k - first] = a[k] * b[k];
-			sum = tensor_core_sum(sum, products, (int)(depth - first), PLACES);
-		}
-		if (algorithm > 0 && first % 128 == 128 - BLOCK) {
-			total += sum;
-			sum = 0;
+	float total[TENSOR_LANES] = {0}, sum[TENSOR_LANES] = {0};
+	uint64_t first = 0;
+	for (; first + TENSOR_PRODUCTS <= depth; first += TENSOR_PRODUCTS) {
+		tensor_core_add(sum, a + first, b + first, TENSOR_PRODUCTS);
+		if (algorithm == 0 || first % 128 != 128 - TENSOR_PRODUCTS)
+			continue;
+		for (int i = 0; i < TENSOR_LANES; i++) {
+			total[i] += sum[i];
+			sum[i] = 0;
 		}
 	}
-	return total + sum;
+	if (first < depth)
+		tensor_core_add(sum, a + first, b + first, (int)(depth - first));
+	for (int i = 0; i < TENSOR_LANES; i++)
+		out[i] = total[i] + sum[i];
 }
 
 /* FP8 as an H100 adds it (tensor_core.h): 32 products at a time, 13 binary places. With fast accumulation the running sum
@@ -262,6 +226,24 @@ float dot_fp8(const float *a, const float *b, uint64_t depth, bool fast)
 	return total + sum;
 }
 
+/* Writes one element of d: the product x with what the epilogue makes of it. */
+void put_result(const job *j, uint64_t row, uint64_t column, float x)
+{
+	size_t at = column * (size_t)j->d.stride + row;
+	if (j->beta != 0)
+		x += j->beta * element(j->pc, j->d.type, at);
+	if ((j->m.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0)
+		x += element(j->m.bias, j->m.bias_type, row);
+	size_t aux = column * (size_t)j->m.aux_stride + row;
+	if ((j->m.epilogue & AUX) != 0 && (j->m.epilogue & GELU) != 0)
+		put_element(j->m.aux, j->d.type, aux, x);
+	if ((j->m.epilogue & GELU) != 0)
+		x = gelu(x);
+	else if ((j->m.epilogue & AUX) != 0)
+		x *= gelu_derivative(element(j->m.aux, j->d.type, aux));
+	put_element(j->pd, j->d.type, at, x);
+}
+
 void run(void *context)
 {
 	const job *j = static_cast<const job *>(context);
@@ -271,25 +253,25 @@ void run(void *context)
 		j->alpha * (j->m.scale[0] != nullptr ? *j->m.scale[0] : 1) * (j->m.scale[1] != nullptr ? *j->m.scale[1] : 1);
 	std::vector<float> a = gather(j->pa, j->a, j->m.transposed[0] == CUBLAS_OP_T, j->d.rows, j->depth, tf32);
 	std::vector<float> b = gather(j->pb, j->b, j->m.transposed[1] == CUBLAS_OP_N, j->d.columns, j->depth, tf32);
-	for (uint64_t column = 0; column < j->d.columns; column++) {
+	std::vector<std::array<float, TENSOR_LANES>> lanes(j->depth);
+	float sums[TENSOR_LANES];
+	for (uint64_t first = 0; first < j->d.columns; first += TENSOR_LANES) {
+		uint64_t columns = std::min<uint64_t>(TENSOR_LANES, j->d.columns - first);
+		for (uint64_t i = 0; i < TENSOR_LANES * j->depth; i++) {
+			uint64_t column = i / j->depth, k = i % j->depth;
+			lanes[k][column] = column < columns ? b[(first + column) * j->depth + k] : 0;
+		}
 		for (uint64_t row = 0; row < j->d.rows; row++) {
-			size_t at = column * (size_t)j->d.stride + row;
-			const float *x_row = &a[row * j->depth], *x_column = &b[column * j->depth];
-			float x = scale * (fp8      ? dot_fp8(x_row, x_column, j->depth, j->m.fast)
-					   : tensor ? dot_tensor(x_row, x_column, j->depth, j->algorithm)
-						    : dot(x_row, x_column, j->depth, j->algorithm));
-			if (j->beta != 0)
-				x += j->beta * element(j->pc, j->d.type, at);
-			if ((j->m.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0)
-				x += element(j->m.bias, j->m.bias_type, row);
-			size_t aux = column * (size_t)j->m.aux_stride + row;
-			if ((j->m.epilogue & AUX) != 0 && (j->m.epilogue & GELU) != 0)
-				put_element(j->m.aux, j->d.type, aux, x);
-			if ((j->m.epilogue & GELU) != 0)
-				x = gelu(x);
-			else if ((j->m.epilogue & AUX) != 0)
-				x *= gelu_derivative(element(j->m.aux, j->d.type, aux));
-			put_element(j->pd, j->d.type, at, x);
+			const float *x_row = &a[row * j->depth], *x_column = &b[first * j->depth];
+			if (tensor && !fp8)
+				dot_tensor(sums, x_row, reinterpret_cast<const float(*)[TENSOR_LANES]>(lanes.data()), j->depth,
+					   j->algorithm);
+			for (uint64_t i = 0; i < columns && !tensor; i++)
+				sums[i] = dot(x_row, x_column + i * j->depth, j->depth, j->algorithm);
+			for (uint64_t i = 0; i < columns && fp8; i++)
+				sums[i] = dot_fp8(x_row, x_column + i * j->depth, j->depth, j->m.fast);
+			for (uint64_t i = 0; i < columns; i++)
+				put_result(j, row, first + i, scale * sums[i]);
 		}
 	}
 }

@@ -252,37 +252,8 @@ inline void place_of_b(element type, int lane, int i, int *k, int *column)
 	*k = type == TF32 ? member + 4 * part : member * 2 + i % 2 + 8 * part;
 }
 
-template <element TYPE, int K> inline void multiply(void *const lanes[32], unsigned, const void *)
-{
-	float a[16][K], b[K][8];
-	int row, k, column;
-	for (int lane = 0; lane < 32; lane++) {
-		const fragments *f = static_cast<const fragments *>(lanes[lane]);
-		for (int i = 0; i < 16 * K / 32; i++) {
-			place_of_a(TYPE, lane, i, &row, &k);
-			a[row][k] = element_value(TYPE, f->a, i);
-		}
-		for (int i = 0; i < 8 * K / 32; i++) {
-			place_of_b(TYPE, lane, i, &k, &column);
-			b[k][column] = element_value(TYPE, f->b, i);
-		}
-	}
-	for (int lane = 0; lane < 32; lane++) {
-		fragments *f = static_cast<fragments *>(lanes[lane]);
-		for (int i = 0; i < 4; i++) {
-			row = lane / 4 + 8 * (i / 2);
-			column = lane % 4 * 2 + i % 2;
-			/* As many products in one addition as on an A100: 8, or 4 for TF32. */
-			constexpr int BLOCK_PRODUCTS = TYPE == TF32 ? 4 : 8;
-			for (int first = 0; first < K; first += BLOCK_PRODUCTS) {
-				float products[BLOCK_PRODUCTS];
-				for (k = 0; k < BLOCK_PRODUCTS; k++)
-					products[k] = a[row][first + k] * b[first + k][column];
-				f->c[i] = tensor_core_sum(f->c[i], products, BLOCK_PRODUCTS, 23);
-			}
-		}
-	}
-}
+/* mma.cc */
+template <element TYPE, int K> void multiply(void *const lanes[32], unsigned, const void *);
 
 template <element TYPE, int K> inline void mma(float c[4], const uint32_t *a, const uint32_t *b, const char *site)
 {

@@ -73,23 +73,26 @@ float element(bool is_bf16, const unsigned char *at)
 	return is_bf16 ? bf16_to_float(bits) : f16_to_float(bits);
 }
 
-/* As many products in one addition as in emulation::multiply(). */
-float sum_of_products(float c, const float *a, const float *b)
+/* Which thread of a warpgroup has the sum in this row and column of a tile, and which of the thread's sums it is. */
+int thread_of(int row, int column)
 {
-	float product[DEPTH];
-	for (int k = 0; k < DEPTH; k++)
-		product[k] = a[k] * b[k];
-	return tensor_core_sum(tensor_core_sum(c, product, DEPTH / 2, 23), product + DEPTH / 2, DEPTH / 2, 23);
+	return row / 16 * 32 + row % 8 * 4 + column / 2;
+}
+
+size_t index_of(int row, int tile, int column)
+{
+	return (size_t)(tile * 4 + row / 8 % 2 * 2 + column % 2);
 }
 
 void compute(thread_products *const *threads, size_t number)
 {
-	float a[SIZE][DEPTH], b[SIZE][DEPTH];
+	float a[SIZE][DEPTH], b[SIZE / TENSOR_LANES][DEPTH][TENSOR_LANES];
 	const emulated_product *p = &threads[0]->groups.front()[number].product;
 	for (int i = 0; i < SIZE * DEPTH; i++) {
 		int outer = i / DEPTH, k = i % DEPTH;
 		if (outer < p->columns)
-			b[outer][k] = element(p->is_bf16, place(p->b_rows, p->b_transposed, outer, k));
+			b[outer / TENSOR_LANES][k][outer % TENSOR_LANES] =
+				element(p->is_bf16, place(p->b_rows, p->b_transposed, outer, k));
 		if (p->a == nullptr)
 			a[outer][k] = element(p->is_bf16, place(p->a_rows, p->a_transposed, outer, k));
 	}
@@ -104,14 +107,21 @@ void compute(thread_products *const *threads, size_t number)
 				emulation::element_value(p->is_bf16 ? emulation::BF16 : emulation::F16, s->a, i);
 		}
 	}
-	for (int thread = 0; thread < GROUP; thread++) {
-		std::vector<float> &sums = threads[thread]->sums[threads[thread]->groups.front()[number].product.c];
-		for (int i = 0; i < p->columns / 2; i++) {
-			int row = thread / 32 * 16 + thread % 32 / 4 + 8 * (i / 2 % 2),
-			    column = i / 4 * 8 + thread % 4 * 2 + i % 2;
-			sums[i] = sum_of_products(p->add ? sums[i] : 0, a[row], b[column]);
+	std::vector<float> *sums[GROUP];
+	for (int thread = 0; thread < GROUP; thread++)
+		sums[thread] = &threads[thread]->sums[threads[thread]->groups.front()[number].product.c];
+	/* Eight columns of a row are the sums of four threads, two each. As many products in one addition as in
+	 * emulation::multiply(). */
+	for (int row = 0; row < SIZE; row++)
+		for (int tile = 0; tile < p->columns / TENSOR_LANES; tile++) {
+			float c[TENSOR_LANES];
+			for (int i = 0; i < TENSOR_LANES; i++)
+				c[i] = p->add ? (*sums[thread_of(row, i)])[index_of(row, tile, i)] : 0;
+			tensor_core_add(c, a[row], b[tile], DEPTH / 2);
+			tensor_core_add(c, a[row] + DEPTH / 2, b[tile] + DEPTH / 2, DEPTH / 2);
+			for (int i = 0; i < TENSOR_LANES; i++)
+				(*sums[thread_of(row, i)])[index_of(row, tile, i)] = c[i];
 		}
-	}
 }
 
 void compute_groups(void *const *threads)
