@@ -469,6 +469,7 @@ static enum status run_evaluate(struct options *options)
 		return evaluate_predictions(&settings->predictions, &settings->own.squad, &settings->test, settings->json);
 	if (settings->test.count > 0)
 		return score_task(options, settings);
+	TRY(session_needs_words(settings->model));
 	struct temporary_folder temporary;
 	TRY(temporary_folder_make(&temporary, "evaluate"));
 	struct scored scored = {0};

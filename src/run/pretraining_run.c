@@ -251,6 +251,8 @@ static enum status choose_model(struct pretraining_run *pretraining)
 		return error_hinted(error_set(ERR_STATE, "'%s' has vocab_size %d, the vocabulary has %d entries", model,
 					      config->vocab_size, run->vocab->count),
 				    "give the --vocab_file that belongs to this model");
+	if (!run->start.resumed)
+		vocab_warn_of_rows(model, run->vocab->count, config->vocab_size);
 	const struct model_config own = *config;
 	TRY(run_choose_dropout(run));
 	/* A recipe's dropout is that of the run, and the model keeps its own for fine-tuning; a checkpoint's configuration

@@ -356,6 +356,13 @@ failed:
 /* Rows are padded to numbers that suit a device: to multiples of up to 1024 (Megatron's 128 for each of 8). */
 #define ROWS_PADDED 1024
 
+void vocab_warn_of_rows(const char *path, int32_t entries, int32_t rows)
+{
+	if (rows - entries > ROWS_PADDED)
+		log_warning("'%s': the vocabulary has only %d entries for the model's %d rows: is it whole?", path, entries,
+			    rows);
+}
+
 enum status folder_tokenizer_fit(const struct folder_tokenizer *tokenizer, const char *path, int32_t *rows)
 {
 	int32_t entries = tokenizer->vocab.count;
@@ -369,9 +376,7 @@ enum status folder_tokenizer_fit(const struct folder_tokenizer *tokenizer, const
 				   "(resize_token_embeddings in transformers), or remove them there");
 		return status;
 	}
-	if (*rows - entries > ROWS_PADDED)
-		log_warning("'%s': the vocabulary has only %d entries for the model's %d rows: is it whole?", path, entries,
-			    *rows);
+	vocab_warn_of_rows(path, entries, *rows);
 	return OK;
 }
 

@@ -61,6 +61,8 @@ MUST_USE enum status folder_tokenizer_read(struct folder_tokenizer *out, const s
 /* Checks that the vocabulary fits a model of *rows rows; if *rows is 0 (unknown), it becomes the vocabulary's size. More entries
  * than rows give ERR_STATE, naming `path`. Warns if there are far fewer, since a truncated vocabulary reads without errors. */
 MUST_USE enum status folder_tokenizer_fit(const struct folder_tokenizer *tokenizer, const char *path, int32_t *rows);
+/* Warns if a vocabulary has so few entries that the model's other rows cannot be padding. */
+void vocab_warn_of_rows(const char *path, int32_t entries, int32_t rows);
 void folder_tokenizer_release(struct folder_tokenizer *tokenizer);
 
 /* Loads weights that fit the model without adaptation; see model_weights.h. */
