@@ -84,6 +84,8 @@ MUST_USE enum status model_form_find(const char *model_type, const char *name, i
 const struct head_form *model_head_form(const struct model_config *config, const struct head *head);
 /* Whether a head reads rows through the transform of the masked-word head (linear layer, activation, norm). */
 bool model_head_transforms(const struct model_config *config, const struct head *head);
+/* Does the head read the mean of a sequence's rows instead of its first? */
+bool model_head_pools_mean(const struct model_config *config, const struct head *head);
 /* Outputs of the first linear layer of the feed-forward part: twice as many as inputs of the second if it is gated. */
 int32_t model_wide_size(const struct model_config *config);
 /* The usual number of inputs of the second, for new models: four times the hidden size, or as many as cost the same if it is

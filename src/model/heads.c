@@ -212,10 +212,9 @@ static void pool_forward(const struct model *model, const struct head_activation
 							 .y = own->pooled});
 }
 
-/* Whether a head reads the mean of a text's rows instead of its first. */
-static bool pools_mean(const struct model *model, const struct head *head)
+bool model_head_pools_mean(const struct model_config *config, const struct head *head)
 {
-	return model->config.mean_pooling && head->input == INPUT_FIRST_ROW;
+	return head->input == INPUT_FIRST_ROW && (config->mean_pooling || head->pooling == POOLING_MEAN);
 }
 
 static void head_forward(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
@@ -231,7 +230,7 @@ static void head_forward(const struct model *model, struct activations *a, struc
 	struct head_rows rows = rows_of(head, batch, &batch->labels[number]);
 	struct dropout dropout = head_dropout(model, a, number);
 	int64_t hidden = model->config.hidden_size;
-	if (pools_mean(model, head))
+	if (model_head_pools_mean(&model->config, head))
 		pooling_fwd(replica, &(struct pooling_fwd){.batch = batch, .x = activations_output(a), .rows = own->rows});
 	else if (rows.rows)
 		gather_fwd(replica, &(struct gather_fwd){.rows = rows.rows,
@@ -437,7 +436,7 @@ static void gather_gradients(const struct model *model, struct activations *a, s
 			return;
 		struct tensor gradient = head->loss == LOSS_WORDS ? a->masked_gradient
 								  : apart(a->heads[h].rows_gradient, model->config.hidden_size);
-		if (pools_mean(model, head)) { /* the only head, too */
+		if (model_head_pools_mean(&model->config, head)) { /* the only head, too */
 			BUG_IF(!first || h > 0);
 			pooling_bwd(replica, &(struct pooling_bwd){.batch = batch, .drows = gradient, .dx = a->gradient});
 			return;

@@ -33,11 +33,13 @@ enum head_loss {
 /* Head h learns from labels[h] of a batch. */
 struct head {
 	enum head_input input;
-	unsigned pooling; /* INPUT_POOLED_ROWS: POOLING_MEAN or POOLING_CLS */
-	int32_t joined;   /* INPUT_CHOSEN_ROWS: rows per item; 0 = 1 */
-	bool pooled;      /* reads through the pooler; at most one head does */
-	bool drops;       /* applies classifier_dropout to its input */
-	int32_t outputs;  /* per item; 0 for LOSS_WORDS, which has the vocabulary's size; INPUT_POOLED_ROWS: the hidden size */
+	/* INPUT_POOLED_ROWS: POOLING_MEAN or POOLING_CLS. INPUT_FIRST_ROW: with POOLING_MEAN, the mean of a sequence's rows in
+	 * the place of its first. */
+	unsigned pooling;
+	int32_t joined;  /* INPUT_CHOSEN_ROWS: rows per item; 0 = 1 */
+	bool pooled;     /* reads through the pooler; at most one head does */
+	bool drops;      /* applies classifier_dropout to its input */
+	int32_t outputs; /* per item; 0 for LOSS_WORDS, which has the vocabulary's size; INPUT_POOLED_ROWS: the hidden size */
 	enum head_loss loss;
 	int32_t classes, pointers; /* LOSS_POINTERS */
 	double coefficient;        /* of its loss in the total loss */

@@ -3,6 +3,7 @@
 #include "tasks/classification.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,17 +15,32 @@
 #include "tasks/measures.h"
 #include "tasks/results.h"
 
-/* ---- Reading ---- */
+/* ---- Settings ---- */
 
-/* Of tasks with several labels. */
-struct multilabel_settings {
-	enum label_cells cells; /* how cells separate labels: found in training, recorded for later */
+#define ROW(member, value) OPTION_ROW(struct classification_settings, member, ROLE_RESULT, value)
+
+/* clang-format off */
+const struct option classification_rows[] = {
+	{.help = "Classes and labels"},
+	{ROW(few_shot, NULL), .fallback_text = "false",
+	 .help = "for a handful of examples of each class, and an embedding model: train on pairs of the examples first, then "
+	 "fit a linear head to their vectors (SetFit's method)"},
+	{ROW(classifier_pooling, "WHAT"), .range = "|pooler|mean|cls", .fallback_text = "pooler",
+	 .help = "what the head reads: the pooler's output, as transformers' class; or the mean of a text's rows, or the row "
+	 "of [CLS], for which transformers has no class"},
+	{0},
 };
+/* clang-format on */
 
-static struct multilabel_settings *own_of(const struct task_state *state)
+static const char *const poolings[] = {
+	[CLASSIFIER_OPEN] = "", [CLASSIFIER_POOLER] = "pooler", [CLASSIFIER_MEAN] = "mean", [CLASSIFIER_CLS] = "cls"};
+
+static struct classification_settings *own_of(const struct task_state *state)
 {
 	return state->own;
 }
+
+/* ---- Reading ---- */
 
 static enum label_cells cells_of(const struct task_state *state, const struct example_text *example)
 {
@@ -325,10 +341,15 @@ static enum status encode_texts(struct task_state *state, struct task_set *set)
 static void classification_heads(const struct task_state *state, struct model_heads *out)
 {
 	enum task_target target = state->task->target;
-	*out = (struct model_heads){.architecture = "BertForSequenceClassification", .pooler = true, .count = 1};
+	enum classifier_pooling pooling = state->own ? own_of(state)->classifier_pooling : CLASSIFIER_OPEN;
+	bool pooled = pooling < CLASSIFIER_MEAN;
+	*out = (struct model_heads){.architecture = "BertForSequenceClassification", .pooler = pooled, .count = 1};
+	if (!pooled)
+		snprintf(out->architecture, sizeof out->architecture, "BertForPooledClassification");
 	out->head[0] = (struct head){
 		.input = INPUT_FIRST_ROW,
-		.pooled = true,
+		.pooling = pooling == CLASSIFIER_MEAN ? POOLING_MEAN : 0,
+		.pooled = pooled,
 		.drops = true,
 		.outputs = target == TARGET_NUMBER ? 1 : (int32_t)state->labels.count,
 		.loss = target == TARGET_NUMBER    ? LOSS_SQUARED
@@ -651,6 +672,30 @@ enum status classification_put_pipeline(const struct task_state *state, const st
 	return buffer_status(out);
 }
 
+/* ---- The records ---- */
+
+static void put_pooling(const void *own, struct json_writer *writer)
+{
+	const struct classification_settings *settings = own;
+	if (settings->classifier_pooling >= CLASSIFIER_MEAN)
+		json_put_string(writer, "classifier_pooling", poolings[settings->classifier_pooling]);
+}
+
+static enum status read_pooling(const struct json *record, const char *name, void *own)
+{
+	struct classification_settings *settings = own;
+	const char *pooling = poolings[CLASSIFIER_POOLER];
+	TRY(json_get_string(record, name, "classifier_pooling", &pooling));
+	for (size_t i = CLASSIFIER_POOLER; i < sizeof poolings / sizeof *poolings; i++)
+		if (strcmp(pooling, poolings[i]) == 0) {
+			settings->classifier_pooling = (enum classifier_pooling)i;
+			return OK;
+		}
+	return error_set(ERR_DATA, "'%s': unknown \"classifier_pooling\" '%.40s'", name, pooling);
+}
+
+static const char *const classification_options[] = {"few_shot", "classifier_pooling", NULL};
+
 const struct task task_classification = {
 	.name = "classification",
 	/* "pair": two texts instead of one, which the files show */
@@ -679,6 +724,11 @@ const struct task task_classification = {
 	.put = classification_put,
 	.put_tsv = classification_put_tsv,
 	.put_pipeline = classification_put_pipeline,
+	.exclusive = classification_options,
+	.settings_bytes = sizeof(struct classification_settings),
+	.options = classification_rows,
+	.put_record = put_pooling,
+	.read_record = read_pooling,
 };
 
 const struct task task_regression = {
@@ -712,14 +762,16 @@ static const char *const label_cells[] = {[CELLS_COMMA] = "comma",
 
 static void put_label_cells(const void *own, struct json_writer *writer)
 {
-	const struct multilabel_settings *settings = own;
+	const struct classification_settings *settings = own;
 	json_put_string(writer, "label_cells", label_cells[settings->cells]);
+	put_pooling(own, writer);
 }
 
 static enum status read_label_cells(const struct json *record, const char *name, void *own)
 {
-	struct multilabel_settings *settings = own;
+	struct classification_settings *settings = own;
 	const char *form = label_cells[settings->cells];
+	TRY(read_pooling(record, name, own));
 	TRY(json_get_string(record, name, "label_cells", &form));
 	for (int i = CELLS_COMMA; i <= CELLS_FLAGS; i++)
 		if (strcmp(form, label_cells[i]) == 0) {
@@ -755,7 +807,9 @@ const struct task task_multilabel = {
 	.put = classification_put,
 	.put_tsv = classification_put_tsv,
 	.put_pipeline = classification_put_pipeline,
-	.settings_bytes = sizeof(struct multilabel_settings),
+	.exclusive = classification_options,
+	.settings_bytes = sizeof(struct classification_settings),
+	.options = classification_rows,
 	.put_record = put_label_cells,
 	.read_record = read_label_cells,
 };

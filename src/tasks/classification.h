@@ -2,7 +2,21 @@
 #ifndef TASKS_CLASSIFICATION_H
 #define TASKS_CLASSIFICATION_H
 
+#include "base/option.h"
+#include "tasks/list_cell.h"
 #include "tasks/task.h"
+
+/* What the head of a text's classes or labels reads. */
+enum classifier_pooling { CLASSIFIER_OPEN, CLASSIFIER_POOLER, CLASSIFIER_MEAN, CLASSIFIER_CLS }; /* open: the pooler */
+
+/* The settings of classification and of tasks with several labels. */
+struct classification_settings {
+	bool few_shot;
+	enum classifier_pooling classifier_pooling;
+	enum label_cells cells; /* no option; several labels: how cells separate them: found in training, recorded for later */
+};
+
+extern const struct option classification_rows[];
 
 /* An example as tokens; `ids` is borrowed from the encoder until its next call. */
 struct encoded_example {

@@ -2,6 +2,7 @@
 #include "tasks/task_options.h"
 
 const struct option task_rows[] = {
+	{.group = classification_rows, .field = offsetof(struct task_options, classification)},
 	{.group = relation_rows, .field = offsetof(struct task_options, relation)},
 	{.group = squad_rows, .field = offsetof(struct task_options, squad)},
 	{.group = embedding_rows, .field = offsetof(struct task_options, embedding)},

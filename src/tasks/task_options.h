@@ -3,11 +3,13 @@
 #ifndef TASKS_TASK_OPTIONS_H
 #define TASKS_TASK_OPTIONS_H
 
+#include "tasks/classification.h"
 #include "tasks/embedding.h"
 #include "tasks/relation.h"
 #include "tasks/squad.h"
 
 struct task_options {
+	struct classification_settings classification; /* and of several labels */
 	struct relation_settings relation;
 	struct squad_settings squad;
 	struct embedding_settings embedding;

@@ -685,7 +685,7 @@ static void class_head(struct builder *b, const struct head *head, const struct 
 	struct onnx_value x = hidden;
 	if (head->pooled && !transforms)
 		x = pooler(b, hidden);
-	else if (head->input == INPUT_FIRST_ROW && b->model->config.mean_pooling)
+	else if (model_head_pools_mean(&b->model->config, head))
 		x = pooled_mean(b, pooling_of(b, hidden), "head", b->pooling.mask, false);
 	else if (head->input == INPUT_FIRST_ROW)
 		x = apply_with(b, "Gather", name_of(b, "/%s/first_row", head->name), "axis", 1, VALUES(hidden, first(b)));

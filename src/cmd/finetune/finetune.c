@@ -27,6 +27,8 @@ static enum status run_finetune(struct options *options)
 	enum status status = machine_find(&machine, &settings->training);
 	if (status == OK && machine_launches(&machine) && !settings->training.folder.plan && settings->training.folder.out)
 		status = run_folder_launch(&folder, &machine);
+	else if (status == OK && settings->labeled.own.classification.few_shot)
+		status = finetune_few_shot(options, &machine);
 	else if (status == OK && finetune_has_runs(settings))
 		status = finetune_sweep(options, &machine);
 	else if (status == OK)

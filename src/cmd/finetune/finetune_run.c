@@ -40,6 +40,13 @@ static enum status check_teacher(const struct options *options)
 	return OK;
 }
 
+static bool is_among(const char *name, const char *const *names)
+{
+	while (names && *names && strcmp(*names, name) != 0)
+		names++;
+	return names && *names;
+}
+
 /* Some options of a task are refused for others. */
 static enum status check_exclusive(const struct options *options, const char *name)
 {
@@ -49,7 +56,7 @@ static enum status check_exclusive(const struct options *options, const char *na
 	TRY(task_find(name, &task, &layout));
 	for (int t = 0; t < count; t++)
 		for (const char *const *option = tasks[t]->exclusive; tasks[t] != task && option && *option; option++) {
-			if (!options_said(options, *option))
+			if (!options_said(options, *option) || is_among(*option, task->exclusive))
 				continue;
 			enum status status =
 				error_set(ERR_USAGE, "--%s is for --task %s, not %s", *option, tasks[t]->name, task->name);

@@ -37,6 +37,9 @@ MUST_USE enum status finetune_folds_setting(int64_t folds, struct buffer *out);
  * and the deviation of each measure. */
 MUST_USE enum status finetune_folds_finish(const struct sweep *sweep);
 
+/* finetune_few_shot.c: a run on pairs of the examples, in OUT/pairs, and the head that is fitted after it. */
+MUST_USE enum status finetune_few_shot(struct options *options, struct machine *machine);
+
 /* finetune_inputs.c and finetune_score.c. */
 /* Records what is missing from the options, or contradictory, as problems (command.h). */
 MUST_USE enum status finetune_check(struct options *options);
