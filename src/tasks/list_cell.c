@@ -164,12 +164,14 @@ static void open_list(struct reader *reader, char *out_bracket)
 	}
 }
 
-/* ["a or ('a, perhaps behind a name. */
+/* ["a or ('a or [1, perhaps behind a name. */
 static bool begins_as_list(const char *cell)
 {
 	cell += strspn(cell, " \t\r\n");
 	cell += call_size(cell, cell + strlen(cell));
-	return *cell && strchr("[({", *cell) && cell[1] && strchr("'\"", cell[1]);
+	size_t number = *cell == '[' ? strspn(cell + 1, "+-.0123456789") : 0;
+	return *cell && strchr("[({", *cell) && cell[1] &&
+	       (strchr("'\"", cell[1]) || (number > 0 && strchr(", ", cell[1 + number])));
 }
 
 static enum status read_json(struct list_cell *out, const char *cell, struct string_store *store, bool *out_is_list)
