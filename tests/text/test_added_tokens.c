@@ -1,6 +1,7 @@
 /* Added tokens of a tokenizer.json. The expected tokens are those of Hugging Face's tokenizers 0.23
  * (dev/added_tokens_check.py compares many more). */
 #include "base/json.h"
+#include "base/log.h"
 #include "test.h"
 #include "text/tokenizer.h"
 #include "weights/tokenizer_file.h"
@@ -197,6 +198,29 @@ static void test_odd_entries(void **state)
 	}
 }
 
+/* A part that bertc has never heard of is named; those that a caller decides about are not. */
+static void test_unknown_members(void **state)
+{
+	static const char lines[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n";
+	static const char json[] =
+		"{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"splitter\":{},\"added_tokens\":[],"
+		"\"model\":{\"vocab\":{\"[PAD]\":0,\"[UNK]\":1,\"[CLS]\":2,\"[SEP]\":3,\"[MASK]\":4,\"a\":5}}}";
+	struct vocab vocab;
+	struct buffer said = {0};
+	assert_ok(folder_make(test_path("unknown")));
+	assert_ok(file_write(test_path("unknown/vocab.txt"), lines, strlen(lines)));
+	assert_ok(file_write(test_path("unknown/tokenizer.json"), json, strlen(json)));
+	log_to_file(test_path("said"));
+	enum status status = vocab_file_read(&vocab, test_path("unknown/vocab.txt"));
+	log_to_file(NULL);
+	assert_ok(status);
+	vocab_release(&vocab);
+	assert_ok(file_read(test_path("said"), 1 << 16, &said));
+	assert_non_null(strstr(buffer_string(&said), "bertc does not know \"splitter\" of \"tokenizer.json\", and ignores it"));
+	assert_null(strstr(buffer_string(&said), "truncation"));
+	buffer_release(&said);
+}
+
 /* White space that is a token, or that a token takes with it. */
 static void test_white_space(void **state)
 {
@@ -389,8 +413,8 @@ static void test_named_elsewhere(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_folders),     cmocka_unit_test(test_odd_entries),      cmocka_unit_test(test_white_space),
-		cmocka_unit_test(test_added_later), cmocka_unit_test(test_whole_characters), cmocka_unit_test(test_settings),
-		cmocka_unit_test(test_many),        cmocka_unit_test(test_named_elsewhere)};
+		cmocka_unit_test(test_folders),     cmocka_unit_test(test_odd_entries), cmocka_unit_test(test_unknown_members),
+		cmocka_unit_test(test_white_space), cmocka_unit_test(test_added_later), cmocka_unit_test(test_whole_characters),
+		cmocka_unit_test(test_settings),    cmocka_unit_test(test_many),        cmocka_unit_test(test_named_elsewhere)};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

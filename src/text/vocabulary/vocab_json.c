@@ -249,8 +249,12 @@ static enum status make_chain(struct vocab *vocab, const struct json *root, cons
 static enum status read_parts(struct vocab *vocab, const struct json *root, const char *path, const struct token_files *files,
 			      const struct buffer *text)
 {
+	static const char *const parts[] = {"version", "added_tokens",   "normalizer", "pre_tokenizer",
+					    "model",   "post_processor", "decoder",    NULL};
+	static const char *const of_a_call[] = {"truncation", "padding", NULL}; /* whoever reads the file decides about these */
 	const struct json *added = json_member(root, "added_tokens");
 	struct offset_trimming trimming;
+	part_warn_unknown(&(struct part){root, path, "tokenizer.json"}, parts, of_a_call);
 	for (const struct json *token = added ? added->first_child : NULL; token; token = token->next) {
 		struct added_token listed = added_token_read(token, (int32_t)json_member(token, "id")->integer);
 		TRY(vocab_list_added(vocab, &listed));
