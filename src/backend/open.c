@@ -19,10 +19,11 @@ static const struct device {
 	const char *name;
 	enum status (*open)(struct backend *be, const struct backend_settings *settings);
 	enum dtype (*best_dtype)(void);
+	nearest_search *nearest; /* NULL: none */
 } devices[] = {
-	{"cpu", cpu_backend_open, cpu_best_dtype},
-	{"cuda", cuda_backend_open, cuda_best_dtype},
-	{"ref", ref_backend_open, ref_best_dtype},
+	{"cpu", cpu_backend_open, cpu_best_dtype, cpu_nearest},
+	{"cuda", cuda_backend_open, cuda_best_dtype, NULL},
+	{"ref", ref_backend_open, ref_best_dtype, NULL},
 };
 
 static const struct device *find_device(const char *name)
@@ -84,6 +85,11 @@ void backend_close(struct backend *be)
 struct batch_capacity backend_room(const struct backend *be, struct batch_capacity capacity)
 {
 	return be->functions->room ? be->functions->room(capacity) : capacity;
+}
+
+nearest_search *backend_nearest(const struct backend *be)
+{
+	return be->inference ? find_device(be->name)->nearest : NULL;
 }
 
 enum dtype backend_best_dtype(const char *name)

@@ -18,6 +18,7 @@ enum rng_purpose {
 	RNG_DEMO = 6,         /* the demo's world */
 	RNG_MIXTURE = 7,      /* index: block of samples: which source provides which sample */
 	RNG_SPAN = 8,         /* index: epoch, pair: the masked span of a rewriting */
+	RNG_NEGATIVES = 9,    /* index: query: which candidates become hard negatives */
 	RNG_SAMPLE = 20,      /* sentences and blanks in a report */
 	RNG_CALIBRATION = 22, /* index: sequence: vocabulary entries on which int8 layers are tried */
 };

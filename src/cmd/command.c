@@ -26,13 +26,17 @@
 
 /* In the order in which users encounter them. */
 const struct command *const commands[] = {
-	&command_download, &command_extract,  &command_vocab,
-	&command_tokenize, &command_prepare,  &command_instances,
-	&command_pretrain, &command_finetune, &command_predict,
-	&command_embed,    &command_score,    &command_evaluate,
-	&command_export,   &command_fill,     &command_serve,
-	&command_inspect,  &command_verify,   &command_compare,
-	&command_bench,    &command_plan,     NULL,
+	&command_download, &command_extract,
+	&command_vocab,    &command_tokenize,
+	&command_prepare,  &command_instances,
+	&command_pretrain, &command_finetune,
+	&command_predict,  &command_embed,
+	&command_score,    &command_evaluate,
+	&command_export,   &command_fill,
+	&command_serve,    &command_inspect,
+	&command_verify,   &command_compare,
+	&command_bench,    &command_plan,
+	&command_mine,     NULL,
 };
 
 /* Words that bertc itself answers; completion and `bertc help` know them, too. */

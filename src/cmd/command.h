@@ -49,6 +49,7 @@ void completion_commands(struct buffer *out); /* names, one per line */
 
 extern const struct command command_download, command_extract, command_vocab, command_tokenize, command_prepare, command_pretrain,
 	command_finetune, command_predict, command_embed, command_score, command_evaluate, command_export, command_fill,
-	command_serve, command_inspect, command_verify, command_compare, command_bench, command_instances, command_plan;
+	command_serve, command_inspect, command_verify, command_compare, command_bench, command_instances, command_plan,
+	command_mine;
 
 #endif

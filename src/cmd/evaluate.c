@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "base/temporary.h"
 #include "cmd/command.h"
+#include "cmd/evaluate_retrieval.h"
 #include "cmd/saved_models.h"
 #include "infer/device_options.h"
 #include "data/pretraining/instance_options.h"
@@ -28,6 +29,7 @@ struct evaluate_settings {
 	struct squad_prediction_settings predictions;
 	struct window_options windows;
 	struct calibration_options calibration;
+	struct retrieval_settings retrieval;
 	struct task_options own;           /* of each task */
 	struct instance_options instances; /* of which two are options */
 	struct input_options input;
@@ -70,6 +72,7 @@ static const struct option evaluate_options[] = {
 	{.group = calibration_rows, .field = FIELD(calibration)},
 	{.reworded = true, .name = "min_score", .fallback_text = "as recorded"},
 	{.group = prediction_rows, .field = FIELD(predictions)},
+	{.group = retrieval_rows, .field = FIELD(retrieval)},
 	{.group = task_answer_rows, .field = FIELD(own)},
 	{.help = "How it is scored"},
 	{ROW(max_seq_length, ROLE_RESULT, "N"), .range = "8..65536", .fallback = "128",
@@ -90,16 +93,18 @@ static const struct option evaluate_options[] = {
 
 static const struct command_text evaluate_text = {
 	.name = "evaluate",
-	.synopsis = "--model FOLDER (--corpus PATH... | --data PREFIX... | --input_file PATH...) [options] | --model FOLDER "
-		    "--test [NAME=]FILE... [options] | --predictions FILE --test FILE [options]",
-	.summary = "evaluate a model on text or labeled examples, or a file of predictions",
+	.synopsis =
+		"--model FOLDER (--corpus PATH... | --data PREFIX... | --input_file PATH...) [options] | --model FOLDER "
+		"--test [NAME=]FILE... [options] | --model FOLDER --retrieval FOLDER [options] | --predictions FILE --test FILE "
+		"[options]",
+	.summary = "evaluate a model on text, examples, or retrieval, or a file of predictions",
 	.description =
 		"Masks and next-sentence pairs are drawn from a fixed seed, so that two models, or one model at two times, are "
 		"scored on exactly the same predictions. Static instances (--input_file) already have their masks.\n\nWith "
 		"--test, a fine-tuned model is scored on labeled examples of its task. --calibrate and --thresholds change the "
-		"model's "
-		"folder: how it turns its outputs into probabilities and answers from then on.\n\nWith --predictions, no model "
-		"is run: "
+		"model's folder: how it turns its outputs into probabilities and answers from then on.\n\nWith --retrieval, a "
+		"corpus is searched for queries, and what is found is compared with judgments: nDCG, MAP, recall, and MRR as "
+		"trec_eval computes them.\n\nWith --predictions, no model is run: "
 		"the answers in a file, from any program, are compared with those of a test set, and the measures are the "
 		"official ones of SQuAD 1.1, of SQuAD 2.0 (--version_2_with_negative) or of CMRC 2018.",
 	.examples = "bertc evaluate --model runs/mine --corpus test.txt --json\tone JSON object on standard output\n"
@@ -429,6 +434,15 @@ static enum status evaluate_predictions(const struct squad_prediction_settings *
 	return print_measures(&measures, json);
 }
 
+static enum status score_retrieval(const struct options *options, const struct evaluate_settings *settings)
+{
+	struct measures measures = {0};
+	int64_t length = options_given(options, "max_seq_length") ? settings->max_seq_length : 0;
+	TRY(retrieval_evaluate(&settings->retrieval, settings->model, length, settings->micro_batch_tokens, &settings->device,
+			       &measures));
+	return print_measures(&measures, settings->json);
+}
+
 /* ---- The command ---- */
 
 static enum status check_evaluate(struct options *options)
@@ -442,6 +456,16 @@ static enum status check_evaluate(struct options *options)
 				error_set(ERR_USAGE,
 					  "%s and --predictions do not go together: answers in a file are scored without a model",
 					  settings->model ? "--model" : "text");
+		return options_blame(options, status);
+	}
+	if (settings->retrieval.retrieval) {
+		if (inputs > 0 || settings->test.count > 0)
+			status = error_set(ERR_USAGE,
+					   "--retrieval goes with neither --test nor text: evaluate one after the other");
+		else
+			status = retrieval_check(&settings->retrieval, settings->model);
+		TRY(saved_model_check(options, settings->model));
+		TRY(saved_model_check(options, settings->retrieval.reranker));
 		return options_blame(options, status);
 	}
 	TRY(options_require(options, "model", "for instance: bertc evaluate --model FOLDER --corpus PATH"));
@@ -467,6 +491,8 @@ static enum status run_evaluate(struct options *options)
 	const struct evaluate_settings *settings = options->settings;
 	if (settings->predictions.predictions)
 		return evaluate_predictions(&settings->predictions, &settings->own.squad, &settings->test, settings->json);
+	if (settings->retrieval.retrieval)
+		return score_retrieval(options, settings);
 	if (settings->test.count > 0)
 		return score_task(options, settings);
 	TRY(session_needs_words(settings->model));

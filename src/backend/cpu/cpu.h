@@ -9,6 +9,7 @@
 #ifndef BACKEND_CPU_CPU_H
 #define BACKEND_CPU_CPU_H
 
+#include "backend/nearest.h"
 #include "backend/open.h"
 
 /* Fills the zeroed `be`. ERR_USAGE: a precision that this machine or this back end does not support. */
@@ -17,5 +18,8 @@ MUST_USE enum status cpu_backend_open(struct backend *be, const struct backend_s
 enum dtype cpu_best_dtype(void);
 /* backend_describe_cpu(). */
 MUST_USE enum status cpu_describe(struct cpu_description *out);
+
+/* The function of nearest.h. */
+void cpu_nearest(struct backend *be, const struct nearest *a);
 
 #endif

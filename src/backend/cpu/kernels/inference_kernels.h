@@ -60,6 +60,13 @@ struct inference_attention {
 };
 enum { ATTENTION_LENGTH = 512, ATTENTION_BYTES = ATTENTION_LENGTH * (2 * 64 * 2 + 4 * 6) };
 
+/* A number of a block that is larger than its column's limit. */
+struct selected {
+	float value;
+	int32_t row, column;
+};
+enum { SELECT_ROWS = 120 }; /* maximum rows of a block */
+
 struct inference_kernels {
 	int64_t panel;     /* outputs per panel */
 	int64_t row_bytes; /* bytes per number of an int8 row: 1 or 2 */
@@ -70,6 +77,8 @@ struct inference_kernels {
 	void (*attend)(const struct inference_attention *a); /* NULL without vdpbf16ps */
 	/* Quantizes rows of activations (F32 or BF16) to int8 rows `out_row` bytes apart. */
 	void (*quantise)(const void *x, enum dtype dtype, int64_t rows, int64_t columns, void *out, int64_t out_row);
+	/* Finds the numbers of a block (rows, panel) that are larger than `limits` (panel), row by row; returns how many. */
+	int64_t (*select)(const float *block, int64_t rows, const float *limits, struct selected *out);
 };
 
 extern const struct inference_kernels inference_kernels_avx2, inference_kernels_avx512, inference_kernels_avx512_vnni;

@@ -374,6 +374,30 @@ static void multiply_s8(const struct inference_product *a)
 #endif
 }
 
+/* A bit for each lane in which a is larger than b. */
+INLINE uint32_t larger_lanes(vector a, vector b)
+{
+#ifdef __AVX512F__
+	return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ);
+#else
+	return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ));
+#endif
+}
+
+static int64_t select_larger(const float *block, int64_t rows, const float *limits, struct selected *out)
+{
+	int64_t count = 0;
+	vector low = vector_load(limits), high = vector_load(limits + LANES);
+	for (int64_t r = 0; r < rows; r++, block += PANEL) {
+		uint32_t lanes = larger_lanes(vector_load(block), low) | larger_lanes(vector_load(block + LANES), high) << LANES;
+		for (; lanes; lanes &= lanes - 1) {
+			int32_t column = __builtin_ctz(lanes);
+			out[count++] = (struct selected){block[column], (int32_t)r, column};
+		}
+	}
+	return count;
+}
+
 void KERNEL(inference_pack)(const struct panel_pack *a);
 void KERNEL(inference_attend)(const struct inference_attention *a);
 void KERNEL(inference_quantise)(const void *x, enum dtype dtype, int64_t rows, int64_t columns, void *out, int64_t out_row);
@@ -392,6 +416,7 @@ const struct inference_kernels KERNEL(inference_kernels) = {
 	.multiply_s8 = multiply_s8,
 	.pack = KERNEL(inference_pack),
 	.quantise = KERNEL(inference_quantise),
+	.select = select_larger,
 #ifdef __AVX512BF16__
 	.attend = KERNEL(inference_attend),
 #endif
