@@ -76,6 +76,43 @@ def scored(kind, examples, width, temperature, levels):
                   lambda x: loss.compute_loss_from_embeddings([x[::2], x[1::2]], torch.tensor(scores)))
 
 
+def margins(examples, texts_each, width):
+    """MarginMSE with sentence-transformers' dot product of unit vectors. "scores" are the numbers of the examples."""
+    starts = [i * texts_each for i in range(examples + 1)]
+    vectors = draw(examples * texts_each, width)
+    marks = numpy.round(random.rand(examples, texts_each - 1), 3).astype(numpy.float32).astype(float)
+    loss = losses.MarginMSELoss(None, similarity_fct=sentence_transformers.util.pairwise_cos_sim)
+    row = finish("margin", 1, starts, list(range(examples * texts_each)), vectors, list(map(float, range(examples))),
+                 lambda x: loss.compute_loss_from_embeddings([x[k::texts_each] for k in range(texts_each)], torch.tensor(marks)))
+    return dict(row, marks=marks.ravel().tolist())
+
+
+def targets(examples, texts_each, width):
+    """MSELoss of a model that normalizes, towards a teacher's vectors, which this scales to length 1."""
+    starts = [i * texts_each for i in range(examples + 1)]
+    vectors, target = draw(examples * texts_each, width), draw(examples, width)
+    unit = torch.nn.functional.normalize(torch.tensor(target), dim=1)
+    loss = losses.MSELoss(torch.nn.Module())
+    row = finish("target", 1, starts, list(range(examples * texts_each)), vectors, list(map(float, range(examples))),
+                 lambda x: loss.compute_loss_from_embeddings(
+                     [torch.nn.functional.normalize(x[k::texts_each], dim=1) for k in range(texts_each)], [unit] * texts_each))
+    return dict(row, targets=target.ravel().tolist())
+
+
+def nested(examples, texts_each, width, widths, weights):
+    """MatryoshkaLoss over in-batch negatives."""
+    starts = [i * texts_each for i in range(examples + 1)]
+    vectors = draw(examples * texts_each, width)
+    loss = losses.MultipleNegativesRankingLoss(None, scale=20)
+
+    def loss_of(x):
+        cut = [[losses.matryoshka.shrink(x[k::texts_each], w) for k in range(texts_each)] for w in widths]
+        return sum(weight * loss.compute_loss_from_embeddings(part, None) for weight, part in zip(weights, cut))
+
+    row = finish("in_batch", 0.05, starts, list(range(examples * texts_each)), vectors, [0.0] * examples, loss_of)
+    return dict(row, widths=widths, weights=weights)
+
+
 def measured(examples, texts_each, width, repeats):
     """Positives are close to their anchors; the last `repeats` examples have the anchor of an earlier one."""
     starts = [i * texts_each for i in range(examples + 1)]
@@ -109,5 +146,7 @@ def measured(examples, texts_each, width, repeats):
 steps = [in_batch(5, 2, 16, 0.05), in_batch(7, 3, 21, 0.05), in_batch(4, 4, 40, 0.2), in_batch_with_equal_texts(0.1),
          scored("cosent", 8, 16, 0.05, 4), scored("cosent", 5, 19, 0.5, 2), scored("cosine", 6, 16, 0.05, 5)]
 sets = [measured(30, 2, 12, 0), measured(24, 2, 8, 5), measured(20, 4, 10, 3)]
+steps += [margins(5, 3, 16), margins(4, 5, 21), targets(6, 1, 16), targets(4, 2, 19), nested(5, 2, 24, [24, 11, 4], [1, 1, 1]),
+          nested(4, 3, 16, [8, 16], [0.25, 2.0])]
 json.dump(dict(steps=steps, sets=sets), open(sys.argv[1], "w"), indent=None)
 print(f"{len(steps)} steps, {len(sets)} sets; sentence-transformers {sentence_transformers.__version__}, torch {torch.__version__}")

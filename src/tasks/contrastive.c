@@ -317,6 +317,69 @@ static enum status scored_loss(struct work *work, enum contrastive_kind kind, do
 	return OK;
 }
 
+/* ---- Regressions within an example ---- */
+
+/* The numbers over which a mean is taken. */
+static double mean_count(const struct work *work, enum contrastive_kind kind)
+{
+	const struct contrastive_step *step = work->step;
+	return kind == CONTRASTIVE_MARGIN ? (double)(step->count - 2 * step->example_count)
+					  : (double)step->count * (double)step->width;
+}
+
+static float *zero_gradient(const struct work *work, int64_t text)
+{
+	float *gradient = work->gradients + text * work->step->width;
+	memset(gradient, 0, (size_t)work->step->width * sizeof *gradient);
+	return gradient;
+}
+
+static void margin_loss(void *context, int64_t example, int worker)
+{
+	struct work *work = context;
+	const struct contrastive_step *step = work->step;
+	int64_t anchor = step->starts[example], positive = anchor + 1, width = step->width;
+	const float *marks = step->marks + step->mark_starts[(int64_t)step->scores[example]];
+	double near = cosine(work, anchor, positive), sum = 0, count = mean_count(work, CONTRASTIVE_MARGIN);
+	(void)worker;
+	for (int64_t t = anchor; work->gradients && t < step->starts[example + 1]; t++)
+		zero_gradient(work, t);
+	for (int64_t t = positive + 1; t < step->starts[example + 1]; t++) {
+		double off = near - cosine(work, anchor, t) - ((double)marks[0] - (double)marks[t - positive]);
+		double factor = 2 * off / count;
+		sum += off * off;
+		if (!work->gradients)
+			continue;
+		add_scaled(work->gradients + anchor * width, factor, unit_of(work, positive), width);
+		add_scaled(work->gradients + anchor * width, -factor, unit_of(work, t), width);
+		add_scaled(work->gradients + positive * width, factor, unit_of(work, anchor), width);
+		add_scaled(work->gradients + t * width, -factor, unit_of(work, anchor), width);
+	}
+	work->scratch->losses[example] = sum / count;
+}
+
+static void target_loss(void *context, int64_t example, int worker)
+{
+	struct work *work = context;
+	const struct contrastive_step *step = work->step;
+	const float *target = step->targets + (int64_t)step->scores[example] * step->width;
+	double squares = 0, sum = 0, count = mean_count(work, CONTRASTIVE_TARGET);
+	(void)worker;
+	for (int64_t i = 0; i < step->width; i++)
+		squares += (double)target[i] * (double)target[i];
+	double scale = 1 / fmax(sqrt(squares), 1e-12);
+	for (int64_t t = step->starts[example]; t < step->starts[example + 1]; t++) {
+		float *gradient = work->gradients ? zero_gradient(work, t) : NULL;
+		for (int64_t i = 0; i < step->width; i++) {
+			double off = (double)unit_of(work, t)[i] - (double)target[i] * scale;
+			sum += off * off;
+			if (gradient)
+				gradient[i] = (float)(2 * off / count);
+		}
+	}
+	work->scratch->losses[example] = sum / count;
+}
+
 /* ---- All losses ---- */
 
 static enum status make_room(struct contrastive_scratch *s, const struct contrastive_step *step, int64_t workers)
@@ -341,6 +404,8 @@ void contrastive_scratch_release(struct contrastive_scratch *scratch)
 	free(scratch->losses);
 	free(scratch->examples);
 	free(scratch->order);
+	free(scratch->part);
+	free(scratch->part_gradients);
 	*scratch = (struct contrastive_scratch){0};
 }
 
@@ -351,7 +416,8 @@ enum status contrastive_loss(enum contrastive_kind kind, double temperature, con
 	TRY(make_room(scratch, step, pool ? pool_threads(pool) : 1));
 	for (int64_t e = 0; e < step->example_count; e++) {
 		int64_t texts = step->starts[e + 1] - step->starts[e];
-		BUG_IF(kind == CONTRASTIVE_IN_BATCH ? texts < 2 : texts != 2);
+		bool is_pair = kind == CONTRASTIVE_COSENT || kind == CONTRASTIVE_COSINE;
+		BUG_IF(is_pair ? texts != 2 : texts < (kind == CONTRASTIVE_TARGET ? 1 : kind == CONTRASTIVE_MARGIN ? 3 : 2));
 		for (int64_t t = step->starts[e]; t < step->starts[e + 1]; t++)
 			scratch->examples[t] = e;
 	}
@@ -361,6 +427,9 @@ enum status contrastive_loss(enum contrastive_kind kind, double temperature, con
 		*out_loss = mean_of_losses(&work);
 		if (gradients)
 			run(pool, step->count, candidate_gradient, &work);
+	} else if (kind == CONTRASTIVE_MARGIN || kind == CONTRASTIVE_TARGET) {
+		run(pool, step->example_count, kind == CONTRASTIVE_MARGIN ? margin_loss : target_loss, &work);
+		*out_loss = mean_of_losses(&work) * (double)step->example_count;
 	} else {
 		TRY(scored_loss(&work, kind, out_loss));
 		if (gradients)
@@ -368,5 +437,35 @@ enum status contrastive_loss(enum contrastive_kind kind, double temperature, con
 	}
 	if (gradients)
 		run(pool, step->count, normalize_backward, &work);
+	return OK;
+}
+
+enum status contrastive_nested_loss(enum contrastive_kind kind, double temperature, const struct nested_widths *nested,
+				    const struct contrastive_step *step, struct pool *pool, struct contrastive_scratch *scratch,
+				    double *out_loss, float *gradients)
+{
+	int64_t numbers = step->count * step->width;
+	if (nested->count == 0)
+		return contrastive_loss(kind, temperature, step, pool, scratch, out_loss, gradients);
+	TRY(memory_grow(&scratch->part, &scratch->part_capacity, numbers, sizeof *scratch->part, "vectors of a step"));
+	TRY(memory_grow(&scratch->part_gradients, &scratch->part_gradients_capacity, numbers, sizeof *scratch->part_gradients,
+			"vectors of a step"));
+	*out_loss = 0;
+	if (gradients)
+		memset(gradients, 0, (size_t)numbers * sizeof *gradients);
+	for (int64_t k = 0; k < nested->count; k++) {
+		struct contrastive_step part = *step;
+		double loss;
+		part.width = nested->widths[k];
+		part.vectors = scratch->part;
+		for (int64_t t = 0; t < step->count; t++)
+			memcpy(scratch->part + t * part.width, step->vectors + t * step->width,
+			       (size_t)part.width * sizeof *scratch->part);
+		TRY(contrastive_loss(kind, temperature, &part, pool, scratch, &loss, gradients ? scratch->part_gradients : NULL));
+		*out_loss += nested->weights[k] * loss;
+		for (int64_t t = 0; gradients && t < step->count; t++)
+			add_scaled(gradients + t * step->width, nested->weights[k], scratch->part_gradients + t * part.width,
+				   part.width);
+	}
 	return OK;
 }

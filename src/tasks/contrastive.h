@@ -1,6 +1,7 @@
 /* Losses over the vectors of a whole step, which involve all of its texts at once: in-batch negatives (InfoNCE, van den Oord et
- * al. 2018; sentence-transformers' MultipleNegativesRankingLoss), CoSENT (Su 2022), and the regression of a cosine
- * (CosineSimilarityLoss).
+ * al. 2018; sentence-transformers' MultipleNegativesRankingLoss), CoSENT (Su 2022), the regression of a cosine
+ * (CosineSimilarityLoss), of margins between cosines (MarginMSE, Hofstaetter et al. 2020), and of a teacher's vectors (Reimers
+ * and Gurevych 2020).
  *
  * They are computed on the host, since there are few vectors compared with the tokens they are made from, and in the same order
  * for any number of threads: the same vectors give bitwise equal results on every rank. */
@@ -22,6 +23,12 @@ enum contrastive_kind {
 	CONTRASTIVE_COSENT,
 	/* The same examples: the mean of (cosine - score)^2. */
 	CONTRASTIVE_COSINE,
+	/* An anchor, its positive, and negatives, with a score for each of the latter two: the mean over all negatives of
+	 * (cos(anchor, positive) - cos(anchor, negative) - difference of their scores)^2. */
+	CONTRASTIVE_MARGIN,
+	/* Any number of texts, all with the same target: the mean over texts and their numbers of (u - t)^2, where u is the
+	 * vector and t the target, both scaled to length 1. */
+	CONTRASTIVE_TARGET,
 };
 
 /* The texts of E examples, one example after the other; all borrowed. */
@@ -30,18 +37,29 @@ struct contrastive_step {
 	const int64_t *starts;               /* [E+1] first text of each example */
 	const float *vectors;                /* [N*H] */
 	const uint64_t *texts;               /* [N] equal if and only if the texts are equal */
-	const float *scores;                 /* [E], for scored examples */
+	const float *scores;                 /* [E], for scored examples; for margins and targets, numbers of examples */
+	const float *marks; /* margins: the scores of example i's texts but the first begin at marks[mark_starts[i]] */
+	const int64_t *mark_starts;
+	const float *targets; /* targets: that of example i is targets[i*H] */
+};
+
+/* The first numbers of vectors, which are vectors of their own (Matryoshka representations, Kusupati et al. 2022). */
+enum { NESTED_MOST = 16 };
+struct nested_widths {
+	int64_t count, widths[NESTED_MOST];
+	double weights[NESTED_MOST];
 };
 
 /* Scratch memory for a loss, which grows to the size of the largest step. Zero-initialize. */
 struct contrastive_scratch {
-	float *units;               /* [N*H] vectors of length 1 */
-	double *rows;               /* [workers*N] */
-	double *inverses, *numbers; /* [N] 1 / length; [N] */
-	double *losses;             /* [E] */
-	int64_t *examples, *order;  /* [N] example of each text; [E] */
+	float *units;                 /* [N*H] vectors of length 1 */
+	double *rows;                 /* [workers*N] */
+	double *inverses, *numbers;   /* [N] 1 / length; [N] */
+	double *losses;               /* [E] */
+	int64_t *examples, *order;    /* [N] example of each text; [E] */
+	float *part, *part_gradients; /* [N*H] the first numbers of vectors, and their gradients */
 	int64_t units_capacity, rows_capacity, inverses_capacity, numbers_capacity, losses_capacity, examples_capacity,
-		order_capacity;
+		order_capacity, part_capacity, part_gradients_capacity;
 };
 void contrastive_scratch_release(struct contrastive_scratch *scratch);
 
@@ -49,6 +67,12 @@ void contrastive_scratch_release(struct contrastive_scratch *scratch);
  * only fail for lack of memory. */
 MUST_USE enum status contrastive_loss(enum contrastive_kind kind, double temperature, const struct contrastive_step *step,
 				      struct pool *pool, struct contrastive_scratch *scratch, double *out_loss, float *gradients);
+
+/* The same for the sum of the losses of vectors cut to each of these widths, times their weights; without widths, of whole
+ * vectors. Not for targets. */
+MUST_USE enum status contrastive_nested_loss(enum contrastive_kind kind, double temperature, const struct nested_widths *nested,
+					     const struct contrastive_step *step, struct pool *pool,
+					     struct contrastive_scratch *scratch, double *out_loss, float *gradients);
 
 /* A key for a text in `texts`: equal for equal ids. */
 uint64_t contrastive_text(const int32_t *ids, int64_t count);

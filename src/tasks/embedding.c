@@ -8,9 +8,11 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/string_index.h"
+#include "formats/npy_file.h"
 #include "tasks/labels.h"
 #include "tasks/measures.h"
 #include "tasks/ranking_file.h"
@@ -37,6 +39,17 @@ const struct option embedding_rows[] = {
 	{ROW(score_loss, "NAME"), .range = "cosent|cosine", .fallback = "cosent",
 	 .help = "loss for embeddings learned from scores: cosent, which uses the order of the scores; cosine, the squared "
 	 "difference of cosine and score"},
+	{ROW(triplet_loss, "NAME"), .range = "in_batch|margin_mse", .fallback = "in_batch",
+	 .help = "loss for embeddings learned from triplets: in_batch; margin_mse, the squared difference of margins between "
+	 "cosines and between \"scores\" (of the positive and each negative, as mine --output_scores writes them)"},
+	{ROW(matryoshka_dims, "LIST"),
+	 .help = "for embeddings: widths such as 384,128,64, to which vectors may be cut later: the loss is the sum of those of "
+	 "vectors cut to each"},
+	{ROW(matryoshka_weights, "LIST"), .fallback_text = "1 for each", .help = "weights of these widths' losses"},
+	{.name = "teacher_vectors", .type = OPTION_TEXT, .field = offsetof(struct embedding_settings, teacher_vectors),
+	 .role = ROLE_SOURCE, .value_name = "FILE.npy",
+	 .help = "for embeddings: vectors of another model for the rows of --train, which the texts of each row are to have, as "
+	 "embed --format npy writes them"},
 	{0},
 };
 /* clang-format on */
@@ -94,6 +107,52 @@ static enum status settle_prompts(struct embedding_settings *own, const struct t
 	return OK;
 }
 
+/* Reads as many numbers, between commas, as there is room for; returns how many, or -1. */
+static int64_t read_numbers(const char *text, double out[NESTED_MOST])
+{
+	int64_t count = 0;
+	for (char *end; count < NESTED_MOST; text = end + 1) {
+		out[count++] = strtod(text, &end);
+		if (end == text || !(out[count - 1] > 0) || !isfinite(out[count - 1]))
+			return -1;
+		if (*end == '\0')
+			return count;
+		if (*end != ',')
+			return -1;
+	}
+	return -1;
+}
+
+/* Reads the widths to which vectors may be cut. */
+static enum status settle_nested(const struct task_state *state, struct embedding_settings *own)
+{
+	double widths[NESTED_MOST];
+	struct nested_widths *nested = &own->nested;
+	*nested = (struct nested_widths){.count = 0};
+	if (!own->matryoshka_dims)
+		return own->matryoshka_weights ? error_set(ERR_USAGE, "--matryoshka_weights needs --matryoshka_dims") : OK;
+	if (own->teacher_vectors)
+		return error_set(ERR_USAGE, "--matryoshka_dims and --teacher_vectors do not go together");
+	nested->count = read_numbers(own->matryoshka_dims, widths);
+	for (int64_t i = 0; i < nested->count; i++) {
+		nested->widths[i] = (int64_t)widths[i];
+		nested->weights[i] = 1;
+		if (widths[i] != floor(widths[i]) || widths[i] > state->settings.hidden_size)
+			nested->count = -1;
+	}
+	if (nested->count < 0)
+		return error_hinted(error_set(ERR_USAGE,
+					      "--matryoshka_dims %.80s: widths of vectors are whole numbers from 1 to %d, "
+					      "with commas between them",
+					      own->matryoshka_dims, state->settings.hidden_size),
+				    "name the whole width, too, unless vectors are always cut");
+	if (own->matryoshka_weights && read_numbers(own->matryoshka_weights, nested->weights) != nested->count)
+		return error_set(ERR_USAGE,
+				 "--matryoshka_weights %.80s: there must be a number above 0 for each of the widths %.80s",
+				 own->matryoshka_weights, own->matryoshka_dims);
+	return OK;
+}
+
 /* Pooling: as given, else that of the model's folder, else the mean. The folder that is written records it. */
 static enum status settle(struct task_state *state, const struct task_beginning *beginning)
 {
@@ -109,6 +168,7 @@ static enum status settle(struct task_state *state, const struct task_beginning 
 		TRY(beginning->chose(beginning->context, "pooling", own->pooling == EMBEDDING_CLS ? "cls" : "mean"));
 	}
 	TRY(settle_prompts(own, beginning));
+	TRY(settle_nested(state, own));
 	folder->pooling = own->pooling == EMBEDDING_CLS ? POOLING_CLS : POOLING_MEAN;
 	folder->normalize = true;
 	folder->lowercase = false; /* the tokenizer's files say that */
@@ -134,7 +194,8 @@ static enum status check_batch(const struct task_state *state, const struct task
 {
 	int64_t examples = train->encoded.example_count;
 	bool has_negatives = train->encoded.most_sequences > 2;
-	bool alone = own_of(state)->score_loss == EMBEDDING_COSINE && train->has_labels && train->examples.has_labels;
+	bool alone = own_of(state)->teacher_vectors ||
+		     (own_of(state)->score_loss == EMBEDDING_COSINE && train->has_labels && train->examples.has_labels);
 	if (has_negatives || alone || (batch_size > 1 && examples > 1))
 		return OK;
 	enum status status = error_set(ERR_USAGE, "%s: embeddings are learned by comparing the examples of a batch",
@@ -147,7 +208,20 @@ static enum status check_batch(const struct task_state *state, const struct task
 
 struct embedding_set {
 	enum ranking_form form;
+	/* For training: how it is learned. The label of an example is a score or, of the last two kinds, its number. */
+	enum contrastive_kind kind;
+	struct npy_file teacher; /* CONTRASTIVE_TARGET: a vector for each example */
+	float *marks;            /* CONTRASTIVE_MARGIN, as in struct contrastive_step */
+	int64_t *mark_starts, mark_count, mark_capacity;
 };
+
+/* Numbers of examples are labels, and so floats. */
+#define NUMBERED_MOST (1 << 24)
+
+static struct embedding_set *set_of(const struct task_set *set)
+{
+	return set->own;
+}
 
 static enum ranking_form form_of(const struct task_set *set)
 {
@@ -159,12 +233,19 @@ enum status embedding_set_form(struct task_set *set, enum ranking_form form)
 	struct embedding_set *own;
 	TRY(memory_new(&own, 1, sizeof *own, "a set of texts"));
 	own->form = form;
+	own->kind = form == RANKING_SCORED ? CONTRASTIVE_COSENT : CONTRASTIVE_IN_BATCH;
 	set->own = own;
 	return OK;
 }
 
 static void close_set(struct task_set *set)
 {
+	struct embedding_set *own = set->own;
+	if (own) {
+		npy_file_close(&own->teacher);
+		free(own->marks);
+		free(own->mark_starts);
+	}
 	free(set->own);
 	set->own = NULL;
 }
@@ -190,10 +271,17 @@ static enum status log_repeated(const struct example_set *set, enum ranking_form
 }
 
 /* Logs the loss used for training. */
-static void log_loss(const struct task_state *state, enum ranking_form form)
+static void log_loss(const struct task_state *state, enum ranking_form form, enum contrastive_kind kind)
 {
 	double temperature = temperature_of(state);
-	if (form != RANKING_SCORED)
+	if (own_of(state)->matryoshka_dims)
+		log_note("vectors may be cut to %s numbers: the loss is summed over these widths",
+			 own_of(state)->matryoshka_dims);
+	if (kind == CONTRASTIVE_TARGET)
+		log_note("loss: squared difference from the vectors of '%s'", own_of(state)->teacher_vectors);
+	else if (kind == CONTRASTIVE_MARGIN)
+		log_note("loss: squared difference of margins between cosines and between scores");
+	else if (form != RANKING_SCORED)
 		log_note("loss: %s at temperature %g, over the whole batch",
 			 form == RANKING_TEXTS
 				 ? "each text paired with itself under another dropout mask (SimCSE), in-batch negatives"
@@ -206,6 +294,45 @@ static void log_loss(const struct task_state *state, enum ranking_form form)
 		log_note("loss: CoSENT at temperature %g, over the whole batch: cosines should have the same order as the "
 			 "scores",
 			 temperature);
+}
+
+static enum status open_teacher(const struct task_state *state, struct task_set *set)
+{
+	struct embedding_set *own = set_of(set);
+	const char *path = own_of(state)->teacher_vectors;
+	TRY(npy_file_open(&own->teacher, path));
+	if (own->teacher.rows != set->examples.count)
+		return error_hinted(error_set(ERR_DATA, "'%s' has %lld vectors, and there are %lld training examples", path,
+					      (long long)own->teacher.rows, (long long)set->examples.count),
+				    "make them of the same file: bertc embed --model TEACHER FILE --out vectors.npy");
+	if (own->teacher.columns != state->settings.hidden_size)
+		return error_set(ERR_DATA, "the vectors of '%s' have %lld numbers, those of the model %d", path,
+				 (long long)own->teacher.columns, state->settings.hidden_size);
+	return OK;
+}
+
+/* Chooses the loss of a training set. */
+static enum status choose_kind(const struct task_state *state, struct task_set *set)
+{
+	const struct embedding_settings *settings = own_of(state);
+	struct embedding_set *own = set_of(set);
+	bool with_target = settings->teacher_vectors, margin = settings->triplet_loss == EMBEDDING_MARGIN;
+	own->kind = with_target                                ? CONTRASTIVE_TARGET
+		    : margin                                   ? CONTRASTIVE_MARGIN
+		    : own->form != RANKING_SCORED              ? CONTRASTIVE_IN_BATCH
+		    : settings->score_loss == EMBEDDING_COSINE ? CONTRASTIVE_COSINE
+							       : CONTRASTIVE_COSENT;
+	if (with_target && margin)
+		return error_set(ERR_USAGE, "--teacher_vectors and --triplet_loss margin_mse do not go together");
+	if (with_target && own->form != RANKING_TEXTS && own->form != RANKING_PAIRS)
+		return error_set(ERR_USAGE,
+				 "--teacher_vectors needs texts alone, or pairs of texts with the same meaning, not %s",
+				 ranking_form_names[own->form]);
+	if (margin && own->form != RANKING_TRIPLETS)
+		return error_set(ERR_USAGE, "--triplet_loss margin_mse needs triplets, not %s", ranking_form_names[own->form]);
+	if ((with_target || margin) && set->examples.count > NUMBERED_MOST)
+		return error_set(ERR_USAGE, "more than %d training examples", NUMBERED_MOST);
+	return with_target ? open_teacher(state, set) : OK;
 }
 
 static enum status read_sets(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count)
@@ -228,9 +355,10 @@ static enum status read_sets(struct task_state *state, struct task_set *set, con
 	if (set->use != TASK_TRAIN)
 		return OK;
 	state->settings.trained = set->examples.columns;
-	if (own->form != RANKING_SCORED)
+	TRY(choose_kind(state, set));
+	if (own->kind == CONTRASTIVE_IN_BATCH)
 		TRY(log_repeated(&set->examples, own->form));
-	log_loss(state, own->form);
+	log_loss(state, own->form, own->kind);
 	return OK;
 }
 
@@ -289,18 +417,59 @@ static enum status read_score(const struct encoding *e, const struct example_tex
 	return status;
 }
 
+/* Reads the list of scores of a row's positive and negatives. */
+static enum status read_marks(const struct encoding *e, int64_t number)
+{
+	const struct example_text *example = &e->set->examples.examples[number];
+	const char *cell = example_field(&e->set->examples, number, "scores");
+	struct embedding_set *own = set_of(e->set);
+	struct json_document list = {0};
+	int64_t count = 0, place = e->set->encoded.example_count;
+	if (cell)
+		TRY(json_parse(&list, example->file, cell, strlen(cell)));
+	TRY(memory_grow(&own->marks, &own->mark_capacity, own->mark_count + example->choice_count + 1, sizeof *own->marks,
+			"scores"));
+	own->mark_starts[place] = own->mark_count;
+	enum status status = OK;
+	for (const struct json *item = cell ? list.root->first_child : NULL; item && status == OK; item = item->next) {
+		double score;
+		if (count > example->choice_count)
+			break;
+		status = label_number(item->text, example->file, example->line, &score);
+		if (status == OK)
+			own->marks[own->mark_count + count++] = (float)score;
+	}
+	json_release(&list);
+	TRY(status);
+	if (count != example->choice_count + 1 || example->choice_count == 0)
+		return error_hinted(
+			error_set(ERR_DATA,
+				  "'%s', line %lld: \"scores\" is not a list with a score for the positive and each of "
+				  "the %d negatives",
+				  example->file, (long long)example->line, example->choice_count),
+			"bertc mine --output_scores writes such rows");
+	own->mark_count += count;
+	return OK;
+}
+
 static enum status add_example(void *context, int64_t number)
 {
 	struct encoding *e = context;
 	const struct example_text *example = &e->set->examples.examples[number];
 	enum ranking_form form = form_of(e->set);
+	bool trains = e->set->use == TASK_TRAIN, with_target = trains && set_of(e->set)->kind == CONTRASTIVE_TARGET;
 	float score = 0;
 	if (form == RANKING_SCORED && example->label)
 		TRY(read_score(e, example, &score));
+	if (trains && set_of(e->set)->kind == CONTRASTIVE_MARGIN)
+		TRY(read_marks(e, number));
+	if (trains && (with_target || set_of(e->set)->kind == CONTRASTIVE_MARGIN))
+		score = (float)e->set->encoded.example_count;
 	TRY(labeled_begin(&e->set->encoded));
 	e->cut = 0;
 	TRY(add_text(e, example->text, true));
-	TRY(add_text(e, form == RANKING_TEXTS ? example->text : example->pair, false));
+	if (form != RANKING_TEXTS || !with_target)
+		TRY(add_text(e, form == RANKING_TEXTS ? example->text : example->pair, false));
 	for (int32_t k = 0; k < example->choice_count; k++)
 		TRY(add_text(e, e->set->examples.choices[example->first_choice + k], false));
 	e->set->cut_count += e->cut > 0;
@@ -314,6 +483,9 @@ static enum status encode(struct task_state *state, struct task_set *set)
 	struct encoding e = {.state = state, .set = set};
 	enum status status;
 	TRY_GOTO(memory_new(&e.ids, state->settings.max_seq_length, sizeof *e.ids, "a text's tokens"), done);
+	if (set_of(set)->kind == CONTRASTIVE_MARGIN)
+		TRY_GOTO(memory_new(&set_of(set)->mark_starts, set->examples.count, sizeof *set_of(set)->mark_starts, "scores"),
+			 done);
 	labeled_form(&set->encoded, 0, 1, 0, true);
 	status = task_add_examples(state, set, add_example, &e);
 done:
@@ -342,11 +514,13 @@ static void heads(const struct task_state *state, struct model_heads *out)
 static enum status loss(const struct task_state *state, const struct task_set *set, const struct contrastive_step *step,
 			struct pool *pool, struct contrastive_scratch *scratch, double *out, float *gradients)
 {
-	double temperature = temperature_of(state);
-	enum contrastive_kind kind = form_of(set) != RANKING_SCORED                  ? CONTRASTIVE_IN_BATCH
-				     : own_of(state)->score_loss == EMBEDDING_COSINE ? CONTRASTIVE_COSINE
-										     : CONTRASTIVE_COSENT;
-	return contrastive_loss(kind, temperature, step, pool, scratch, out, gradients);
+	const struct embedding_set *own = set_of(set);
+	struct contrastive_step with = *step;
+	with.marks = own->marks;
+	with.mark_starts = own->mark_starts;
+	with.targets = own->teacher.values;
+	return contrastive_nested_loss(own->kind, temperature_of(state), &own_of(state)->nested, &with, pool, scratch, out,
+				       gradients);
 }
 
 /* ---- Vectors of a set ---- */

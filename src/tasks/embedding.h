@@ -9,6 +9,7 @@
 
 enum embedding_pooling { EMBEDDING_POOLING_OPEN, EMBEDDING_MEAN, EMBEDDING_CLS };
 enum embedding_loss { EMBEDDING_COSENT, EMBEDDING_COSINE }; /* for pairs with scores */
+enum embedding_triplet_loss { EMBEDDING_IN_BATCH, EMBEDDING_MARGIN };
 
 /* The task's own settings. */
 struct embedding_settings {
@@ -17,9 +18,13 @@ struct embedding_settings {
 	double temperature; /* 0: the default (0.05) */
 	enum embedding_pooling pooling;
 	enum embedding_loss score_loss;
+	enum embedding_triplet_loss triplet_loss;
+	const char *matryoshka_dims, *matryoshka_weights; /* numbers separated by commas */
+	const char *teacher_vectors;                      /* an array file: a vector for each row of the training set */
 	/* No option: the prompts come from a model's folder that does not say what they apply to, so that they are used for files
 	 * of pairs and triplets, whose texts are queries and documents. Otherwise they are used for all files. */
 	bool prompts_of_folder;
+	struct nested_widths nested; /* no option: what matryoshka_dims and matryoshka_weights say */
 };
 
 extern const struct option embedding_rows[];

@@ -416,7 +416,9 @@ static enum status add_example(struct example_set *set, const struct table *tabl
 					 .id_is_number = row->id_is_number,
 					 .file = table->name,
 					 .line = table->rows[number].line,
-					 .first_choice = set->choice_count};
+					 .first_choice = set->choice_count,
+					 .table = set->table_count - 1,
+					 .row = number};
 	for (int64_t i = 0; not &&i < not ->count; i++) {
 		TRY(memory_grow(&set->choices, &set->choice_capacity, set->choice_count + 1, sizeof *set->choices, "negatives"));
 		set->choices[set->choice_count++] = not ->texts[i];

@@ -364,6 +364,67 @@ static void rerankers_read_piece_by_piece(void **state)
 		       "predict --model %s/rank %s/late.jsonl --out %s/late.answers", test_folder, test_folder, test_folder);
 }
 
+/* Pairs to which a model and a reranker add negatives are triplets to train on. */
+static void mined_negatives_are_learned(void **state)
+{
+	assert_program(0, "288 negatives for 96 pairs, in 96 rows",
+		       "mine --model %s/pairs --reranker %s/rank --max_score 2 --train %s/pairs.tsv --corpus %s/texts.tsv --out "
+		       "%s/mined.jsonl --precision fp32 --threads 1",
+		       test_folder, test_folder, test_folder, test_folder, test_folder);
+	forget("mined");
+	assert_program(0, "taken as triplets: anchor; what belongs to it: positive; what does not: negatives",
+		       SHORT("mined", "mined.jsonl", ""));
+	assert_program(ERR_USAGE, "does not give one number for a pair",
+		       "mine --model %s/pairs --reranker %s/base --train %s/pairs.tsv --out %s/mined.jsonl", test_folder,
+		       test_folder, test_folder, test_folder);
+	assert_program(ERR_USAGE, "answers a task and makes no vectors",
+		       "mine --model %s/rank --train %s/pairs.tsv --out %s/mined.jsonl", test_folder, test_folder, test_folder);
+}
+
+/* Each other loss lowers itself on its own rows. */
+static void other_losses_are_learned(void **state)
+{
+	char command[512];
+	forget("other");
+	assert_program(0, "vectors may be cut to 32,8 numbers",
+		       SHORT("other", "pairs.tsv",
+			     "--matryoshka_dims 32,8 "
+			     "--matryoshka_weights 1,0.5"));
+	forget("other");
+	assert_program(ERR_USAGE, "widths of vectors are whole numbers from 1 to",
+		       SHORT("other", "pairs.tsv", "--matryoshka_dims 8,999"));
+	forget("other");
+	assert_program(ERR_USAGE, "there must be a number above 0 for each",
+		       SHORT("other", "pairs.tsv", "--matryoshka_dims 8,4 --matryoshka_weights 1"));
+	/* Vectors of the model that is trained: nothing is left to learn. */
+	snprintf(command, sizeof command, "tail -n +2 %s/texts.tsv >%s/rows.txt", test_folder, test_folder);
+	assert_int_equal(system(command), 0);
+	assert_program(0, "", "embed --model %s/base --pooling mean %s/rows.txt --out %s/rows.npy --precision fp32", test_folder,
+		       test_folder, test_folder);
+	forget("other");
+	assert_program(0, "loss: squared difference from the vectors of",
+		       SHORT("other", "texts.tsv",
+			     "--teacher_vectors %s/rows.npy --hidden_dropout_prob 0 "
+			     "--attention_probs_dropout_prob 0"),
+		       test_folder);
+	forget("other");
+	assert_program(ERR_DATA, "has 64 vectors, and there are 96 training examples",
+		       SHORT("other", "pairs.tsv", "--teacher_vectors %s/rows.npy"), test_folder);
+	/* Scores of positives and negatives. */
+	assert_program(
+		0, "",
+		"mine --model %s/pairs --output_scores --train %s/pairs.tsv --out %s/margins.jsonl --precision fp32 --threads 1",
+		test_folder, test_folder, test_folder);
+	forget("other");
+	assert_program(0, "loss: squared difference of margins", SHORT("other", "margins.jsonl", "--triplet_loss margin_mse"));
+	forget("other");
+	assert_program(ERR_DATA, "\"scores\" is not a list with a score for the positive and each of the 3 negatives",
+		       SHORT("other", "mined.jsonl", "--triplet_loss margin_mse"));
+	forget("other");
+	assert_program(ERR_USAGE, "--triplet_loss margin_mse needs triplets, not pairs",
+		       SHORT("other", "pairs.tsv", "--triplet_loss margin_mse"));
+}
+
 static void bad_input_is_explained(void **state)
 {
 	forget("bad");
@@ -440,6 +501,8 @@ int main(void)
 		cmocka_unit_test(prompts_stand_before_texts),
 		cmocka_unit_test(prompts_are_refused),
 		cmocka_unit_test(rerankers_read_piece_by_piece),
+		cmocka_unit_test(mined_negatives_are_learned),
+		cmocka_unit_test(other_losses_are_learned),
 		cmocka_unit_test(bad_input_is_explained),
 		cmocka_unit_test(a_sweep_publishes_the_whole_folder),
 	};

@@ -42,10 +42,39 @@ static double *list(const struct json *object, const char *key)
 
 struct golden_step {
 	struct contrastive_step step;
-	int64_t *starts;
-	float *vectors, *scores;
+	struct nested_widths nested;
+	int64_t *starts, *mark_starts;
+	float *vectors, *scores, *marks, *targets;
 	uint64_t *texts;
 };
+
+/* The same as floats; NULL if there is no such list. */
+static float *floats(const struct json *object, const char *key)
+{
+	const struct json *member = json_member(object, key);
+	double *values = member ? list(object, key) : NULL;
+	float *out = NULL;
+	if (member)
+		assert_ok(memory_new(&out, member->child_count, sizeof *out, key));
+	for (int64_t i = 0; member && i < member->child_count; i++)
+		out[i] = (float)values[i];
+	free(values);
+	return out;
+}
+
+static void read_nested(const struct json *row, struct nested_widths *out)
+{
+	if (!json_member(row, "widths"))
+		return;
+	double *widths = list(row, "widths"), *weights = list(row, "weights");
+	out->count = json_member(row, "widths")->child_count;
+	for (int64_t i = 0; i < out->count; i++) {
+		out->widths[i] = (int64_t)widths[i];
+		out->weights[i] = weights[i];
+	}
+	free(widths);
+	free(weights);
+}
 
 static struct golden_step open_step(const struct json *row)
 {
@@ -73,6 +102,15 @@ static struct golden_step open_step(const struct json *row)
 					   .vectors = s.vectors,
 					   .texts = s.texts,
 					   .scores = s.scores};
+	read_nested(row, &s.nested);
+	s.marks = floats(row, "marks");
+	s.targets = floats(row, "targets");
+	assert_ok(memory_new(&s.mark_starts, examples, sizeof *s.mark_starts, "marks"));
+	for (int64_t e = 0; e < examples; e++)
+		s.mark_starts[e] = s.starts[e] - e; /* one score fewer than there are texts */
+	s.step.marks = s.marks;
+	s.step.mark_starts = s.mark_starts;
+	s.step.targets = s.targets;
 	free(starts);
 	free(vectors);
 	free(scores);
@@ -83,6 +121,9 @@ static struct golden_step open_step(const struct json *row)
 static void close_step(struct golden_step *s)
 {
 	free(s->starts);
+	free(s->mark_starts);
+	free(s->marks);
+	free(s->targets);
 	free(s->vectors);
 	free(s->scores);
 	free(s->texts);
@@ -93,6 +134,8 @@ static enum contrastive_kind kind_of(const struct json *row)
 	const char *name = json_member(row, "kind")->text;
 	return strcmp(name, "cosent") == 0   ? CONTRASTIVE_COSENT
 	       : strcmp(name, "cosine") == 0 ? CONTRASTIVE_COSINE
+	       : strcmp(name, "margin") == 0 ? CONTRASTIVE_MARGIN
+	       : strcmp(name, "target") == 0 ? CONTRASTIVE_TARGET
 					     : CONTRASTIVE_IN_BATCH;
 }
 
@@ -107,14 +150,15 @@ static void losses_are_those_of_sentence_transformers(void **state)
 		int64_t count = s.step.count * s.step.width;
 		float *gradients;
 		assert_ok(memory_new(&gradients, count, sizeof *gradients, "gradients"));
-		assert_ok(contrastive_loss(kind_of(row), temperature, &s.step, NULL, &scratch, &loss, gradients));
+		assert_ok(
+			contrastive_nested_loss(kind_of(row), temperature, &s.nested, &s.step, NULL, &scratch, &loss, gradients));
 		assert_near(loss, number(row, "loss"), 1e-5);
 		for (int64_t i = 0; i < count; i++) {
 			squares += expected[i] * expected[i];
 			off += (gradients[i] - expected[i]) * (gradients[i] - expected[i]);
 		}
 		assert_true(squares > 0 && sqrt(off / squares) < 1e-5);
-		assert_ok(contrastive_loss(kind_of(row), temperature, &s.step, NULL, &scratch, &alone, NULL));
+		assert_ok(contrastive_nested_loss(kind_of(row), temperature, &s.nested, &s.step, NULL, &scratch, &alone, NULL));
 		assert_true(alone == loss);
 		free(gradients);
 		free(expected);
