@@ -10,6 +10,8 @@
 #include "cmd/command.h"
 #include "cmd/saved_models.h"
 #include "cmd/foreign_rows.h"
+#include "formats/npy_file.h"
+#include "infer/vector_codes.h"
 #include "infer/vector_format.h"
 #include "model/pooling.h"
 #include "weights/sentence_folder.h"
@@ -34,6 +36,8 @@ struct embed_settings {
 	const char *layers, *prompt, *prompt_name;
 	bool normalize;
 	int64_t truncate_dim;
+	enum vector_code vector_type;
+	const char *calibration_vectors;
 };
 
 #define FIELD(name) offsetof(struct embed_settings, name)
@@ -57,6 +61,11 @@ static const struct option embed_options[] = {
 	 .help = "layers whose vectors are concatenated: -1 is the last layer, 1 the first, 0 the embeddings"},
 	{ROW(truncate_dim, ROLE_RESULT, "N"), .range = "1..", .fallback_text = "as the folder says, else all",
 	 .help = "keep only this many numbers of each vector, after normalization"},
+	{ROW(vector_type, ROLE_RESULT, "NAME"), .range = "float32|int8|uint8|binary|ubinary", .fallback = "float32",
+	 .help = "numbers as they are, in a byte each, or in a bit each, as sentence-transformers' quantize_embeddings makes "
+	 "them"},
+	{ROW(calibration_vectors, ROLE_SOURCE, "FILE.npy"),
+	 .help = "vectors of similar texts, in float32, whose ranges of numbers --vector_type int8 and uint8 divide into steps"},
 	{.help = "Output"},
 	{ROW(format, ROLE_RESULT, "NAME"), .range = "auto|jsonl|npy|tsv|google", .fallback = "auto",
 	 .help = "jsonl: {\"embedding\": [...]} for each text; npy: one NumPy array, to --out only; tsv: numbers separated by "
@@ -96,6 +105,9 @@ struct embed {
 	int32_t layers[LAYERS_MOST], said_layers[LAYERS_MOST], layer_count; /* counted from 0; as the user named them */
 	int64_t width, dimensions;                                          /* values of a vector; values that are kept */
 	float *vector;                                                      /* [width]: of a text in several windows */
+	struct code_ranges ranges;
+	int64_t code_count; /* values that are written: the kept ones, or codes of them */
+	float *codes;       /* [code_count] */
 };
 
 /* ---- The request ---- */
@@ -153,6 +165,13 @@ static enum status check_embed(struct options *options)
 	} else if (google && (settings->pooling || options_given(options, "normalize") || settings->truncate_dim > 0)) {
 		status = error_set(ERR_USAGE,
 				   "--format google prints the rows of all tokens: nothing is pooled, normalized, or truncated");
+	} else if (google && settings->vector_type != CODE_FLOAT32) {
+		status = error_set(ERR_USAGE, "--format google writes numbers as they are, not as --vector_type says");
+	} else if ((settings->vector_type == CODE_INT8 || settings->vector_type == CODE_UINT8) &&
+		   !settings->calibration_vectors) {
+		status = error_set(ERR_USAGE, "--vector_type int8 and uint8 need --calibration_vectors, which show the ranges of "
+					      "numbers");
+		error_hint("make them of some texts first: bertc embed --model FOLDER some.txt --out some.npy");
 	} else if (google && settings->answer.long_texts == LONG_WINDOWS) {
 		status = error_set(ERR_USAGE, "--format google takes no text in windows");
 	} else if (settings->pooling == NAMED_POOLER && settings->layers) {
@@ -215,6 +234,25 @@ static enum status choose_pooling(struct embed *embed, const struct options *opt
 	return OK;
 }
 
+static enum status prepare_codes(struct embed *embed)
+{
+	const struct embed_settings *settings = embed->settings;
+	struct npy_file file = {0};
+	embed->code_count = vector_code_count(settings->vector_type, embed->dimensions);
+	TRY(memory_new(&embed->codes, embed->code_count, sizeof *embed->codes, "vector"));
+	if (!settings->calibration_vectors)
+		return OK;
+	enum status status = npy_file_open(&file, settings->calibration_vectors);
+	if (status == OK && file.columns != embed->dimensions)
+		status = error_set(ERR_DATA, "the vectors of '%s' have %lld numbers, those of the model %lld",
+				   settings->calibration_vectors, (long long)file.columns, (long long)embed->dimensions);
+	if (status == OK)
+		status = code_ranges_find(&embed->ranges,
+					  &(struct vectors){.values = file.values, .width = file.columns, .count = file.rows});
+	npy_file_close(&file);
+	return status;
+}
+
 static enum status prepare(struct embed *embed, const struct options *options)
 {
 	struct answer_settings *answer = &((struct embed_settings *)options->settings)->answer;
@@ -246,6 +284,7 @@ static enum status prepare(struct embed *embed, const struct options *options)
 		return error_set(ERR_USAGE, "--truncate_dim %lld: a vector has %lld numbers", (long long)embed->dimensions,
 				 (long long)embed->width);
 	TRY(memory_new(&embed->vector, embed->width, sizeof *embed->vector, "vector"));
+	TRY(prepare_codes(embed));
 	struct text_settings *texts = &embed->model.texts;
 	texts->strip = google;
 	texts->leaves_out_prompt = embed->folder.leaves_out_prompt && !settings->pooling;
@@ -289,10 +328,15 @@ static void put_text(struct embed *embed, const struct text_chunk *texts, int64_
 		return;
 	}
 	const float *vector = vector_of(embed, texts, text);
+	const bool is_coded = embed->settings->vector_type != CODE_FLOAT32;
+	if (is_coded) {
+		vector_code(embed->settings->vector_type, &embed->ranges, vector, embed->dimensions, embed->codes);
+		vector = embed->codes;
+	}
 	switch (embed->format) {
-	case VECTORS_JSON: vector_put_json(out, id, text->id_size, vector, embed->dimensions); return;
-	case VECTORS_TSV: vector_put_tsv(out, vector, embed->dimensions); return;
-	default: vector_put_binary(out, vector, embed->dimensions); return;
+	case VECTORS_JSON: vector_put_json(out, id, text->id_size, vector, embed->code_count); return;
+	case VECTORS_TSV: vector_put_tsv(out, vector, embed->code_count); return;
+	default: (is_coded ? vector_put_bytes : vector_put_binary)(out, vector, embed->code_count); return;
 	}
 }
 
@@ -326,14 +370,14 @@ static enum status answer(void *context, struct line_chunk *chunk, int64_t first
 static enum status begin(void *context, struct buffer *out)
 {
 	const struct embed *embed = context;
-	vector_put_npy_header(out, 0, embed->dimensions);
+	vector_put_npy_header(out, vector_code_type(embed->settings->vector_type), 0, embed->code_count);
 	return OK;
 }
 
 static enum status end(void *context, struct buffer *out, struct file_writer *writer, int64_t texts)
 {
 	const struct embed *embed = context;
-	vector_put_npy_header(out, texts, embed->dimensions);
+	vector_put_npy_header(out, vector_code_type(embed->settings->vector_type), texts, embed->code_count);
 	TRY(buffer_status(out));
 	TRY(file_writer_patch(writer, 0, out->data, out->size));
 	buffer_clear(out);
@@ -367,6 +411,8 @@ done:
 	answer_model_close(&embed.model);
 	sentence_folder_release(&embed.folder);
 	free(embed.vector);
+	free(embed.codes);
+	code_ranges_release(&embed.ranges);
 	return status;
 }
 

@@ -59,15 +59,22 @@ void vector_put_binary(struct buffer *out, const float *vector, int64_t count)
 		buffer_advance(out, (size_t)count * 4);
 }
 
-void vector_put_npy_header(struct buffer *out, int64_t rows, int64_t columns)
+void vector_put_bytes(struct buffer *out, const float *vector, int64_t count)
+{
+	for (int64_t i = 0; i < count; i++)
+		buffer_char(out, (char)(unsigned char)((int)vector[i] & 255));
+}
+
+void vector_put_npy_header(struct buffer *out, const char *type, int64_t rows, int64_t columns)
 {
 	char text[NPY_HEADER_BYTES + 1];
 	const int before = 10; /* bytes of magic, version, and length field */
 	memcpy(text, "\x93NUMPY\x01\x00", 8);
 	text[8] = (char)(NPY_HEADER_BYTES - before);
 	text[9] = 0;
-	int length = snprintf(text + before, sizeof text - (size_t)before,
-			      "{'descr': '<f4', 'fortran_order': False, 'shape': (%" PRId64 ", %" PRId64 "), }", rows, columns);
+	int length =
+		snprintf(text + before, sizeof text - (size_t)before,
+			 "{'descr': '%s', 'fortran_order': False, 'shape': (%" PRId64 ", %" PRId64 "), }", type, rows, columns);
 	BUG_IF(length < 0 || before + length >= NPY_HEADER_BYTES);
 	memset(text + before + length, ' ', (size_t)(NPY_HEADER_BYTES - before - length));
 	text[NPY_HEADER_BYTES - 1] = '\n';

@@ -12,11 +12,13 @@ void vector_put_json(struct buffer *out, const char *id, size_t id_size, const f
 void vector_put_tsv(struct buffer *out, const float *vector, int64_t count);
 /* Little-endian float32, as in an array file. */
 void vector_put_binary(struct buffer *out, const float *vector, int64_t count);
+/* A byte for each number, which is from -128 to 255. */
+void vector_put_bytes(struct buffer *out, const float *vector, int64_t count);
 
-/* The header of a NumPy array file (format 1.0) of float32 in row-major order. It is always NPY_HEADER_BYTES long, so that it can
- * be rewritten once the number of rows is known. */
+/* The header of a NumPy array file (format 1.0) in row-major order, of NumPy's type `type` ("<f4" is float32). It is always
+ * NPY_HEADER_BYTES long, so that it can be rewritten once the number of rows is known. */
 #define NPY_HEADER_BYTES 128
-void vector_put_npy_header(struct buffer *out, int64_t rows, int64_t columns);
+void vector_put_npy_header(struct buffer *out, const char *type, int64_t rows, int64_t columns);
 
 /* One text as extract_features.py writes it: {"linex_index": n, "features": [{"token": ..., "layers": [{"index": -1, "values":
  * [...]}]}]} and a newline, with numbers rounded to six decimals as Python prints them. `rows` is (layer_count, count, hidden);

@@ -90,6 +90,17 @@ static void formats_agree(void **state)
 	assert_false(file_exists(test_path("v.npy.part")));
 	assert_false(file_exists(test_path("v.npy.progress")));
 	free(values);
+	buffer_clear(&npy);
+	assert_program(0, "", EMBED "%s/texts.txt --out %s/b.npy --vector_type binary", test_folder, test_folder, test_folder);
+	assert_ok(file_read(test_path("b.npy"), 1 << 26, &npy));
+	assert_int_equal(npy.size, 128 + rows * 4);
+	assert_memory_equal(npy.data + 10, "{'descr': '|i1', 'fortran_order': False, 'shape': (3000, 4), }", 61);
+	assert_program(0, "", EMBED "%s/texts.txt --vector_type uint8 --calibration_vectors %s/v.npy --format tsv", test_folder,
+		       test_folder, test_folder);
+	assert_program(ERR_USAGE, "need --calibration_vectors", EMBED "%s/texts.txt --vector_type int8", test_folder,
+		       test_folder);
+	assert_program(ERR_DATA, "not float32", EMBED "%s/texts.txt --vector_type int8 --calibration_vectors %s/b.npy",
+		       test_folder, test_folder, test_folder);
 	buffer_release(&npy);
 }
 

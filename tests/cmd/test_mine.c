@@ -8,7 +8,7 @@
 static void put_vectors(const char *name, const double *degrees, int64_t count)
 {
 	struct buffer file = {0};
-	vector_put_npy_header(&file, count, 2);
+	vector_put_npy_header(&file, "<f4", count, 2);
 	for (int64_t i = 0; i < count; i++) {
 		double radians = degrees[i] * acos(-1) / 180;
 		float vector[] = {(float)(3 * cos(radians)), (float)(3 * sin(radians))};
