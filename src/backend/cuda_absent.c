@@ -4,9 +4,8 @@
 enum status cuda_backend_open(struct backend *be, const struct backend_settings *settings)
 {
 	(void)be;
-	enum status status = error_set(ERR_USAGE, "'%s': this program was built without CUDA", settings->device);
-	error_hint("build it with make CUDA=1, or give --device cpu");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "'%s': this program was built without CUDA", settings->device),
+			    "build it with make CUDA=1, or give --device cpu");
 }
 
 enum dtype cuda_best_dtype(void)

@@ -38,31 +38,22 @@ enum status backend_open(struct backend **out, const struct backend_settings *se
 {
 	*out = NULL;
 	const struct device *device = find_device(settings->device);
-	if (device == NULL) {
-		enum status status = error_set(ERR_USAGE, "'%s': no such device in this build", settings->device);
-		error_hint("give --device cpu, cuda or ref");
-		return status;
-	}
-	if (settings->tf32 && strcmp(settings->device, "cuda") != 0) {
-		enum status status = error_set(ERR_USAGE, "'%s' has no TF32", settings->device);
-		error_hint("use --precision fp32, or --device cuda");
-		return status;
-	}
-	if (settings->fp8 && settings->inference && strcmp(settings->device, "cuda") != 0) {
-		enum status status = error_set(ERR_USAGE, "'%s' has no FP8: it is simulated for training only", settings->device);
-		error_hint("give --precision bf16 or int8, or --device cuda");
-		return status;
-	}
-	if (settings->int8 && !settings->inference) {
-		enum status status = error_set(ERR_USAGE, "int8 is for inference: a model cannot be trained in it");
-		error_hint("train with --precision bf16 or fp32, and give --precision int8 to the commands that use the model");
-		return status;
-	}
-	if (settings->int8 && strcmp(settings->device, "cuda") == 0) {
-		enum status status = error_set(ERR_USAGE, "int8 runs on CPUs only");
-		error_hint("give --device cpu, or --precision fp8 on a GPU that has it");
-		return status;
-	}
+	if (device == NULL)
+		return error_hinted(error_set(ERR_USAGE, "'%s': no such device in this build", settings->device),
+				    "give --device cpu, cuda or ref");
+	if (settings->tf32 && strcmp(settings->device, "cuda") != 0)
+		return error_hinted(error_set(ERR_USAGE, "'%s' has no TF32", settings->device),
+				    "use --precision fp32, or --device cuda");
+	if (settings->fp8 && settings->inference && strcmp(settings->device, "cuda") != 0)
+		return error_hinted(error_set(ERR_USAGE, "'%s' has no FP8: it is simulated for training only", settings->device),
+				    "give --precision bf16 or int8, or --device cuda");
+	if (settings->int8 && !settings->inference)
+		return error_hinted(
+			error_set(ERR_USAGE, "int8 is for inference: a model cannot be trained in it"),
+			"train with --precision bf16 or fp32, and give --precision int8 to the commands that use the model");
+	if (settings->int8 && strcmp(settings->device, "cuda") == 0)
+		return error_hinted(error_set(ERR_USAGE, "int8 runs on CPUs only"),
+				    "give --device cpu, or --precision fp8 on a GPU that has it");
 	struct backend *be;
 	TRY(memory_new(&be, 1, sizeof *be, "the back end"));
 	enum status status = device->open(be, settings);

@@ -82,10 +82,9 @@ enum status set_list_check_folders(const struct set_list *list, const char *opti
 	for (int64_t i = 0; i < list->count; i++) {
 		if (!is_of_run(list->sets[i].name))
 			continue;
-		enum status status =
-			error_set(ERR_USAGE, "--%s %s=...: a run has a folder of that name", option, list->sets[i].name);
-		error_hint("results are written into a folder named after the set: choose another name");
-		return status;
+		return error_hinted(
+			error_set(ERR_USAGE, "--%s %s=...: a run has a folder of that name", option, list->sets[i].name),
+			"results are written into a folder named after the set: choose another name");
 	}
 	return OK;
 }

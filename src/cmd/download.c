@@ -167,10 +167,9 @@ static enum status check_name(const struct job_list *list, const struct job *job
 		*twice = strcmp(list->jobs[i].origin, job->origin) == 0;
 		if (*twice)
 			continue;
-		enum status status =
-			error_set(ERR_USAGE, "%s and %s would both become '%s'", list->jobs[i].origin, job->origin, job->path);
-		error_hint("download one of them with another --out");
-		return status;
+		return error_hinted(
+			error_set(ERR_USAGE, "%s and %s would both become '%s'", list->jobs[i].origin, job->origin, job->path),
+			"download one of them with another --out");
 	}
 	return OK;
 }

@@ -119,15 +119,12 @@ static enum status parse_layers(struct embed *embed, const char *text, int32_t m
 	while (true) {
 		char *end;
 		long said = strtol(rest, &end, 10), layer = said < 0 ? most + 1 + said : said;
-		if (end == rest || (*end != ',' && *end != '\0') || layer < 0 || layer > most) {
-			enum status status =
-				error_set(ERR_USAGE, "--layers '%.80s': '%.20s' is not a layer of this model", text, rest);
-			error_hint(
+		if (end == rest || (*end != ',' && *end != '\0') || layer < 0 || layer > most)
+			return error_hinted(
+				error_set(ERR_USAGE, "--layers '%.80s': '%.20s' is not a layer of this model", text, rest),
 				"write numbers with commas between them: -1 (the last) to -%d (the first), or 1 to %d, or 0 for "
 				"the embeddings",
 				most, most);
-			return status;
-		}
 		if (embed->layer_count == LAYERS_MOST)
 			return error_set(ERR_USAGE, "--layers names more than %d layers", LAYERS_MOST);
 		embed->layers[embed->layer_count] = (int32_t)layer;

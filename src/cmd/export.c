@@ -137,10 +137,9 @@ static enum status check_outside(const char *parent, const struct export_setting
 	free(place);
 	if (!inside)
 		return OK;
-	enum status status =
-		error_set(ERR_USAGE, "--out '%s' is inside the model's folder, which is never written to", settings->out);
-	error_hint("choose a place outside it");
-	return status;
+	return error_hinted(
+		error_set(ERR_USAGE, "--out '%s' is inside the model's folder, which is never written to", settings->out),
+		"choose a place outside it");
 }
 
 static enum status check_new(const char *out)
@@ -399,10 +398,9 @@ static enum status check_normalize(const struct export_settings *settings, const
 {
 	if (!settings->normalize || saved->sentences.pooling)
 		return OK;
-	enum status status =
-		error_set(ERR_USAGE, "--normalize has no effect: '%s' does not say how texts become vectors", settings->model);
-	error_hint("choose it with --pooling cls|mean|max");
-	return status;
+	return error_hinted(
+		error_set(ERR_USAGE, "--normalize has no effect: '%s' does not say how texts become vectors", settings->model),
+		"choose it with --pooling cls|mean|max");
 }
 
 static enum status run_export(struct options *options)

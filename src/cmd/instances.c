@@ -180,12 +180,10 @@ static enum status choose_format(const struct instances_settings *settings, cons
 	for (int i = 0; i < 4 && settings->format == FORMAT_AUTO; i++)
 		for (int k = 0; k < 3; k++)
 			found = ends_with(outputs->names[0], table[i].ends[k]) ? i : found;
-	if (found < 0) {
-		enum status status =
-			error_set(ERR_USAGE, "the name '%s' does not say in which format to write", outputs->names[0]);
-		error_hint("give --format tfrecord, tfrecord.gz, hdf5 or instances, or a name that ends so");
-		return status;
-	}
+	if (found < 0)
+		return error_hinted(
+			error_set(ERR_USAGE, "the name '%s' does not say in which format to write", outputs->names[0]),
+			"give --format tfrecord, tfrecord.gz, hdf5 or instances, or a name that ends so");
 	*out = table[found].format;
 	return OK;
 }

@@ -95,13 +95,11 @@ static enum status read_ids(const struct vocab *vocab, const char *path, int64_t
 		while (at < size && line[at] >= '0' && line[at] <= '9' && id < vocab->count)
 			id = 10 * id + (line[at++] - '0');
 		bool ends = at == size || line[at] == ' ' || line[at] == '\t' || line[at] == '\r';
-		if (at == begin || !ends || id >= vocab->count) {
-			enum status status =
-				error_set(ERR_DATA, "'%s', line %lld: '%.*s' is not an id below %d", path, (long long)number,
-					  (int)(size - begin < 20 ? size - begin : 20), line + begin, vocab->count);
-			error_hint("--decode reads what `bertc tokenize --format ids` prints with the same vocabulary");
-			return status;
-		}
+		if (at == begin || !ends || id >= vocab->count)
+			return error_hinted(error_set(ERR_DATA, "'%s', line %lld: '%.*s' is not an id below %d", path,
+						      (long long)number, (int)(size - begin < 20 ? size - begin : 20),
+						      line + begin, vocab->count),
+					    "--decode reads what `bertc tokenize --format ids` prints with the same vocabulary");
 		TRY(memory_grow(ids, capacity, *out_count + 1, sizeof **ids, "ids"));
 		(*ids)[(*out_count)++] = (int32_t)id;
 	}

@@ -122,12 +122,10 @@ static enum status start(struct launcher *launcher)
 			become_rank(launcher, rank, parent);
 			_exit(ERR_RESOURCE);
 		}
-		if (child < 0) {
-			enum status status =
-				error_set_errno(ERR_RESOURCE, "cannot start rank %d of %d", rank, launcher->settings->ranks);
-			error_hint("use fewer --ranks, or raise the process limit (ulimit -u)");
-			return status;
-		}
+		if (child < 0)
+			return error_hinted(
+				error_set_errno(ERR_RESOURCE, "cannot start rank %d of %d", rank, launcher->settings->ranks),
+				"use fewer --ranks, or raise the process limit (ulimit -u)");
 		/* In parent and child: whichever runs first. */
 		launcher->group = launcher->group ? launcher->group : child;
 		setpgid(child, launcher->group);

@@ -60,11 +60,6 @@ static const double ring_share[PROTOCOL_COUNT] = {0.5, 120.0 / 128, 1};
 #define FAST_NETWORK_STEP (3 * US)
 #define MEMORY_BASE (20 * US)
 
-static double smaller(double a, double b)
-{
-	return a < b ? a : b;
-}
-
 int64_t topology_hosts(const struct topology *t)
 {
 	return (t->ranks + t->per_host - 1) / t->per_host;
@@ -90,7 +85,7 @@ static double ring_bandwidth(const struct topology *t)
 {
 	int64_t hosts = topology_hosts(t);
 	double local = t->per_host > 1 ? t->local.bandwidth : 1e30;
-	return hosts > 1 ? smaller(local, (double)t->cards * t->network.bandwidth) : local;
+	return hosts > 1 ? fmin(local, (double)t->cards * t->network.bandwidth) : local;
 }
 
 static void consider_rings(struct collective_time *best, const struct topology *t, int rounds, double bytes)

@@ -176,12 +176,11 @@ static enum status explain_loss(struct messages *messages)
 		while (messages->messenger->hear(messages, &from, &note))
 			take_note(messages, from, &note, segment_now());
 	TRY(segment_check(&messages->table));
-	enum status status =
+	return error_hinted(
 		error_set(ERR_PEER, "rank %d on %s %s while rank %d was in '%s' of step %lld", messages->lost, other->host,
 			  messages->left[messages->lost] ? "left" : "has closed its connection (it died, or its machine did)",
-			  place->rank, SECTION_OF(own), (long long)atomic_load(&own->step));
-	error_hint("the last checkpoint is intact: run the same command again to resume");
-	return status;
+			  place->rank, SECTION_OF(own), (long long)atomic_load(&own->step)),
+		"the last checkpoint is intact: run the same command again to resume");
 }
 
 /* Sends and receives the messages in the lists. */

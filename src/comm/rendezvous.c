@@ -131,12 +131,10 @@ enum status rendezvous_find(const struct place *place, int *out_file)
 		double waited = clock_seconds() - started;
 		if (dead && (sibling || waited > DEAD_SECONDS))
 			return rank_0_died(place);
-		if (waited > PATIENCE_SECONDS) {
-			enum status status =
-				error_set(ERR_PEER, "rank 0 of this machine did not arrive within %d s", PATIENCE_SECONDS);
-			error_hint("rank %d waited for it under the name '%s'", place->ranks.local_rank, place->name);
-			return status;
-		}
+		if (waited > PATIENCE_SECONDS)
+			return error_hinted(
+				error_set(ERR_PEER, "rank 0 of this machine did not arrive within %d s", PATIENCE_SECONDS),
+				"rank %d waited for it under the name '%s'", place->ranks.local_rank, place->name);
 		if (waited > NOTE_SECONDS && !noted) {
 			log_note("rank %d waits for rank 0 of this machine", place->ranks.rank);
 			noted = true;

@@ -219,14 +219,12 @@ static enum status introduce(int socket, struct hello *hello, double deadline)
 	TRY(make_nonce(hello->nonce));
 	prove(&greeting, hello, "hello", hello->proof);
 	TRY(send_all(socket, hello, sizeof *hello));
-	if (receive_all(socket, &welcome, sizeof welcome, deadline) != OK) {
-		enum status status =
-			error_set(ERR_PEER, "rank %d of %d was rejected by the rank it connected to", hello->rank, hello->size);
-		error_hint("all ranks need the same " TCP_SECRET
-			   ", the same number of ranks and each its own number; what the other "
-			   "rank says is in its log");
-		return status;
-	}
+	if (receive_all(socket, &welcome, sizeof welcome, deadline) != OK)
+		return error_hinted(
+			error_set(ERR_PEER, "rank %d of %d was rejected by the rank it connected to", hello->rank, hello->size),
+			"all ranks need the same " TCP_SECRET
+			", the same number of ranks and each its own number; what the other "
+			"rank says is in its log");
 	prove(&greeting, hello, "welcome", expected);
 	if (!checksum_hmac_equal(expected, welcome.proof))
 		return error_set(ERR_PEER, "the program listening there does not know the " TCP_SECRET " of this run");

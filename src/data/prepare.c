@@ -231,12 +231,11 @@ static void show_progress(const struct pipeline *pipeline, struct progress *prog
 static enum status stopped(struct pipeline *pipeline)
 {
 	TRY(document_sink_save(pipeline->sink, pipeline->documents_written));
-	enum status status =
-		error_set(STOPPED, "stopped by %s after %lld documents", stop_reason(), (long long)pipeline->documents_written);
-	error_hint(document_sink_is_saved(pipeline->sink)
-			   ? "run the same command again to resume"
-			   : "nothing could be saved yet, or standard input or a pipe is read: the same command starts over");
-	return status;
+	return error_hinted(
+		error_set(STOPPED, "stopped by %s after %lld documents", stop_reason(), (long long)pipeline->documents_written),
+		document_sink_is_saved(pipeline->sink)
+			? "run the same command again to resume"
+			: "nothing could be saved yet, or standard input or a pipe is read: the same command starts over");
 }
 
 /* Skips the documents that an earlier run has already prepared. */

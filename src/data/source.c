@@ -63,12 +63,10 @@ void epoch_start_locate(struct epoch_start *known, int64_t per_epoch, int64_t sa
 
 enum status epoch_start_set(struct epoch_start *known, int64_t epoch, int64_t first)
 {
-	if (epoch < 0 || epoch > UINT32_MAX || first < 0) {
-		enum status status =
-			error_set(ERR_STATE, "epoch %lld cannot begin with sample %lld", (long long)epoch, (long long)first);
-		error_hint("the checkpoint is damaged, or comes from a run on other data");
-		return status;
-	}
+	if (epoch < 0 || epoch > UINT32_MAX || first < 0)
+		return error_hinted(
+			error_set(ERR_STATE, "epoch %lld cannot begin with sample %lld", (long long)epoch, (long long)first),
+			"the checkpoint is damaged, or comes from a run on other data");
 	*known = (struct epoch_start){.epoch = epoch, .first = first};
 	return OK;
 }

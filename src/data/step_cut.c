@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/numbers.h"
 
 /* A part, with the work and the number of examples assigned to it so far. */
 struct part_load {
@@ -180,11 +181,6 @@ int32_t step_cut_batches(const struct step_settings *settings, const struct exam
 	if (ends)
 		ends[batches] = (int32_t)end;
 	return batches + 1;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
 }
 
 /* Mean tokens per sequence that a capacity given in tokens is laid out for; shorter sequences exhaust the sequence

@@ -388,12 +388,9 @@ static enum status choose_columns(struct conll *conll, const struct conll_option
 		tag = tag_named;
 	}
 	TRY(choose_column(conll, options->word_column, word, "word", &conll->word_column));
-	if (conll->column_count == 1 && options->needs_tags) {
-		enum status status =
-			error_set(ERR_DATA, "'%s' has one column, so there are words but no tags in it", conll->name);
-		error_hint("each line must have a word and its tag, separated by a tab or spaces");
-		return status;
-	}
+	if (conll->column_count == 1 && options->needs_tags)
+		return error_hinted(error_set(ERR_DATA, "'%s' has one column, so there are words but no tags in it", conll->name),
+				    "each line must have a word and its tag, separated by a tab or spaces");
 	if (conll->column_count == 1 && options->tag_column == 0)
 		return OK;
 	return choose_column(conll, options->tag_column, tag, "tag", &conll->tag_column);

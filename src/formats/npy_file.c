@@ -52,12 +52,10 @@ static enum status read_header(const char *header, size_t at, const char *name, 
 	const char *type = value_of(header, "'descr'"), *order = value_of(header, "'fortran_order'");
 	if (!type || !order)
 		return damaged(name, "its header names no type or order", at);
-	if (strncmp(type, "'<f4'", 5) != 0) {
-		enum status status = error_set(ERR_DATA, "'%s' holds numbers of the type %.*s, not float32", name,
-					       (int)strcspn(type, ","), type);
-		error_hint("convert it: numpy.save(file, numpy.load(file).astype('float32'))");
-		return status;
-	}
+	if (strncmp(type, "'<f4'", 5) != 0)
+		return error_hinted(error_set(ERR_DATA, "'%s' holds numbers of the type %.*s, not float32", name,
+					      (int)strcspn(type, ","), type),
+				    "convert it: numpy.save(file, numpy.load(file).astype('float32'))");
 	if (strncmp(order, "False", 5) != 0)
 		return error_set(ERR_DATA, "'%s' is stored column by column (fortran_order), not row by row", name);
 	if (!read_shape(value_of(header, "'shape'"), shape))

@@ -17,16 +17,13 @@ static enum status read_all(struct stream *stream, int64_t limit, struct buffer 
 	for (;;) {
 		size_t count;
 		char *room = buffer_room(out, READ_BYTES);
-		if (!room) {
-			enum status status =
+		if (!room)
+			return error_hinted(
 				error_set(ERR_RESOURCE, "'%s': not enough memory to read it whole: %s so far, %s available",
 					  stream_path(stream), format_size(size, (double)out->size),
-					  format_size(left, (double)memory_available()));
-			error_hint(
+					  format_size(left, (double)memory_available())),
 				"is it a device, or an archive that unpacks to far more than it should? otherwise give a part of "
 				"it");
-			return status;
-		}
 		TRY(stream_read(stream, room, READ_BYTES, &count));
 		if (count == 0)
 			return OK;

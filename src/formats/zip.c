@@ -142,12 +142,10 @@ static enum status check_method(const struct archive *archive, const unsigned ch
 	unsigned flags = read_le16(central + 8), method = read_le16(central + 10);
 	if (flags & 1)
 		return error_set(ERR_DATA, "'%s': entry '%.200s' is encrypted", archive->path, entry->name);
-	if (method != 0) {
-		enum status status =
-			error_set(ERR_DATA, "'%s': entry '%.200s' is compressed (method %u)", archive->path, entry->name, method);
-		error_hint("such files store weights uncompressed; unpack it and pack it with zip -0");
-		return status;
-	}
+	if (method != 0)
+		return error_hinted(
+			error_set(ERR_DATA, "'%s': entry '%.200s' is compressed (method %u)", archive->path, entry->name, method),
+			"such files store weights uncompressed; unpack it and pack it with zip -0");
 	if (stored != entry->size)
 		return error_set(ERR_DATA, "'%s': entry '%.200s' has %llu bytes stored as %llu", archive->path, entry->name,
 				 (unsigned long long)entry->size, (unsigned long long)stored);

@@ -65,12 +65,10 @@ static enum status find_heads(struct saved_model *saved, const char *path, bool 
 	saved->heads = with_head && masked_words ? *model_heads_of_words(&saved->config) : model_heads_none;
 	if (with_head && (masked_words || is_named(saved, "BertModel")))
 		return OK;
-	if (with_head) {
-		enum status status =
-			error_set(ERR_USAGE, "'%s' is a %s, whose head bertc does not know", path, saved->task.architecture);
-		error_hint("--no_head takes the encoder alone");
-		return status;
-	}
+	if (with_head)
+		return error_hinted(
+			error_set(ERR_USAGE, "'%s' is a %s, whose head bertc does not know", path, saved->task.architecture),
+			"--no_head takes the encoder alone");
 	/* For an embedding model, the record says how it was trained; for others, it describes the head that is left out. */
 	char *record = saved->sentences.found ? saved->task.record : NULL;
 	if (record)

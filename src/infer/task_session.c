@@ -26,11 +26,10 @@ static enum status read_record(struct task_session *session)
 
 static enum status no_task(const struct task_session *session)
 {
-	enum status status =
+	return error_hinted(
 		error_set(ERR_USAGE, "'%s' is not a model for a task: its architecture is %s", session->settings->model,
-			  session->config.architecture ? session->config.architecture : "not known");
-	error_hint("train one from it with bertc finetune; bertc fill and bertc evaluate --corpus work with this model directly");
-	return status;
+			  session->config.architecture ? session->config.architecture : "not known"),
+		"train one from it with bertc finetune; bertc fill and bertc evaluate --corpus work with this model directly");
 }
 
 /* The task comes from the record, otherwise from the architecture; a sentence-transformers folder is a model for vectors. */

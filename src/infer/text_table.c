@@ -46,13 +46,11 @@ static enum status choose_columns(struct text_table *out, const struct text_sett
 {
 	const struct table *form = &out->form;
 	out->pair = -1;
-	if (form->column_count == 1 && !form->has_header) {
-		enum status status =
-			error_set(ERR_USAGE, "'%s' holds neither JSON lines nor a table, so its texts have no names", form->name);
-		error_hint("if each line is a text, leave out --text_column and --pair_column, or say --input text; a table "
-			   "begins with a line of column names, with a tab or a comma between them");
-		return status;
-	}
+	if (form->column_count == 1 && !form->has_header)
+		return error_hinted(
+			error_set(ERR_USAGE, "'%s' holds neither JSON lines nor a table, so its texts have no names", form->name),
+			"if each line is a text, leave out --text_column and --pair_column, or say --input text; a table "
+			"begins with a line of column names, with a tab or a comma between them");
 	TRY(table_choose_column(form, settings->text_key ? settings->text_key : "text", &out->text));
 	if (settings->pair_key)
 		TRY(table_choose_column(form, settings->pair_key, &out->pair));
@@ -81,12 +79,11 @@ static enum status refuse_objects(const struct line_chunk *chunk)
 	enum record_form form;
 	if (!records_recognise(chunk->text.data, chunk->text.size, &form) || (form != RECORDS_JSON && form != RECORDS_CIRRUS))
 		return OK;
-	enum status status =
+	return error_hinted(
 		error_set(ERR_USAGE, "'%s' holds JSON objects in a list or over several lines, which cannot be read line by line",
-			  chunk->path);
-	error_hint("write one object per line, for instance a list with `jq -c '.[]'`; or give --input text if its lines "
-		   "are texts as they stand");
-	return status;
+			  chunk->path),
+		"write one object per line, for instance a list with `jq -c '.[]'`; or give --input text if its lines "
+		"are texts as they stand");
 }
 
 /* Warns about lines that seem to be rows of a table. Pairs of texts look so, too. */

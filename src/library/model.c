@@ -185,10 +185,8 @@ static enum status check_call(const bertc_model *model, const char *const *texts
 	TRY(library_texts(pairs, count, "pairs", true));
 	if (model->process == getpid())
 		return OK;
-	enum status status =
-		error_set(ERR_STATE, "'%s' was opened before fork(), and its threads are in the parent", model->path);
-	error_hint("open the model in the child process");
-	return status;
+	return error_hinted(error_set(ERR_STATE, "'%s' was opened before fork(), and its threads are in the parent", model->path),
+			    "open the model in the child process");
 }
 
 static void fill_slice(struct slice *slice, const char *const *texts, const char *const *pairs, int64_t first, int64_t count)

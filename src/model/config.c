@@ -58,9 +58,8 @@ enum status model_config_named(struct model_config *out, const char *name)
 		out->intermediate_size = 4 * named_sizes[i].hidden;
 		return OK;
 	}
-	enum status status = error_set(ERR_USAGE, "'%s' is not a model size", name);
-	error_hint("sizes are " MODEL_SIZES(", ") "; or give a config.json or a model folder");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "'%s' is not a model size", name),
+			    "sizes are " MODEL_SIZES(", ") "; or give a config.json or a model folder");
 }
 
 /* The key of a field that may also be null, which means its default. */
@@ -103,9 +102,8 @@ static enum status get_activation(const struct json *object, const char *name, c
 			*out = ACTIVATION_GELU_TANH;
 		return OK;
 	}
-	enum status status = error_set(ERR_USAGE, "'%s': \"%s\" is \"%s\", which bertc does not have", name, key, text);
-	error_hint("\"gelu\" (erf), \"gelu_new\" (tanh), \"relu\", and \"silu\" are known");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "'%s': \"%s\" is \"%s\", which bertc does not have", name, key, text),
+			    "\"gelu\" (erf), \"gelu_new\" (tanh), \"relu\", and \"silu\" are known");
 }
 
 const char *model_activation_name(enum activation activation)
@@ -198,10 +196,9 @@ enum status model_config_check_pairs(const struct model_config *config, const ch
 {
 	if (model_takes_pairs(config))
 		return OK;
-	enum status status =
-		error_set(ERR_USAGE, "%s: the model has one segment type (\"type_vocab_size\"), pairs need two", what);
-	error_hint("use a model with \"type_vocab_size\" 2, or single texts");
-	return status;
+	return error_hinted(
+		error_set(ERR_USAGE, "%s: the model has one segment type (\"type_vocab_size\"), pairs need two", what),
+		"use a model with \"type_vocab_size\" 2, or single texts");
 }
 
 enum status model_config_take_form(struct model_config *config, const char *model_type, int32_t pad_token_id)
@@ -257,9 +254,8 @@ enum status model_config_resize(struct model_config *config, const struct model_
 				 columns, ROTARY_LIMIT);
 	if (divides)
 		return OK;
-	enum status status = error_set(ERR_USAGE, "a width of %d cannot be divided among %d attention heads", config->hidden_size,
-				       config->num_attention_heads);
-	error_hint(
+	return error_hinted(
+		error_set(ERR_USAGE, "a width of %d cannot be divided among %d attention heads", config->hidden_size,
+			  config->num_attention_heads),
 		"choose --hidden_size and --num_attention_heads so that each head has the same number of columns; 64 is usual");
-	return status;
 }

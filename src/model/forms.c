@@ -277,9 +277,8 @@ enum status model_form_find(const char *model_type, const char *name, int32_t *o
 		}
 		snprintf(known + used, sizeof known - used, "%s\"%s\"", i ? ", " : "", forms[i].model_type);
 	}
-	enum status status = error_set(ERR_USAGE, "'%s': \"model_type\" is \"%.100s\"; bertc has %s", name, model_type, known);
-	error_hint("docs/inference.md lists well-known models that bertc reads");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "'%s': \"model_type\" is \"%.100s\"; bertc has %s", name, model_type, known),
+			    "docs/inference.md lists well-known models that bertc reads");
 }
 
 const struct head_form *model_head_form(const struct model_config *config, const struct head *head)

@@ -281,11 +281,10 @@ static enum status check_fp8(const struct model_config *config)
 	bool is_hidden = config->hidden_size % FP8_MULTIPLE != 0;
 	if (!is_hidden && config->intermediate_size % FP8_MULTIPLE == 0)
 		return OK;
-	enum status status = error_set(ERR_USAGE, "FP8 needs sizes that are multiples of %d, but '%s' is %d", FP8_MULTIPLE,
-				       is_hidden ? "hidden_size" : "intermediate_size",
-				       is_hidden ? config->hidden_size : config->intermediate_size);
-	error_hint("use --precision bf16");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "FP8 needs sizes that are multiples of %d, but '%s' is %d", FP8_MULTIPLE,
+				      is_hidden ? "hidden_size" : "intermediate_size",
+				      is_hidden ? config->hidden_size : config->intermediate_size),
+			    "use --precision bf16");
 }
 
 static enum status freeze_encoder(struct model *model)

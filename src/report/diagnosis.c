@@ -222,11 +222,6 @@ static void look_for_spike(struct diagnosis *diagnosis, const struct diagnosis_s
 	}
 }
 
-static double larger(double a, double b)
-{
-	return a > b ? a : b; /* b if either is NaN */
-}
-
 /* Five standard errors of the mean loss; changes smaller than this are never reported. */
 static double noise_of(const struct diagnosis *diagnosis)
 {
@@ -243,7 +238,7 @@ static void look_for_rise(struct diagnosis *diagnosis, const struct diagnosis_st
 	double noise = noise_of(diagnosis);
 	double rise = mean - diagnosis->best_loss;
 	double guessing = isnan(task->chance_loss) ? task->prior_loss : task->chance_loss; /* values have no chance loss */
-	bool worse_than_guessing = mean > larger(diagnosis->first_loss, guessing) + ABOVE_GUESSING * scale;
+	bool worse_than_guessing = mean > fmax(diagnosis->first_loss, guessing) + ABOVE_GUESSING * scale;
 	if (worse_than_guessing || rise > DIVERGED_LOSS * scale + noise) {
 		struct finding *finding = begin(diagnosis, out, FINDING_DIVERGED);
 		if (!finding)
@@ -312,7 +307,7 @@ static double patience(const struct diagnosis *diagnosis)
 {
 	double total = (double)diagnosis->facts.total_steps;
 	if (total < 2000)
-		return larger(total / 5, 100);
+		return fmax(total / 5, 100);
 	return total < 8000 ? 400 : total > 40000 ? 2000 : total / 20;
 }
 

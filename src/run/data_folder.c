@@ -37,13 +37,12 @@ static enum status check_inputs(const char *folder, const struct name_list *inpu
 	for (int64_t i = 0; i < inputs->count; i++) {
 		if (!path_lies_within(folder, inputs->names[i]))
 			continue;
-		enum status status =
+		return error_hinted(
 			error_set(ERR_USAGE,
 				  "'%s' is in '%s', which was made with other settings or from other text and would be "
 				  "replaced",
-				  inputs->names[i], folder);
-		error_hint("copy it elsewhere, or choose another --out");
-		return status;
+				  inputs->names[i], folder),
+			"copy it elsewhere, or choose another --out");
 	}
 	return OK;
 }

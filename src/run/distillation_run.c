@@ -160,12 +160,10 @@ static enum status check_head(struct distillation_run *d, const char *teacher, c
 {
 	char what[256];
 	for (int h = 0; h < heads->count; h++)
-		if (!head_takes_soft_targets(&heads->head[h])) {
-			enum status status =
-				error_set(ERR_USAGE, "--teacher: --task %s cannot be learned from a teacher", task->task->name);
-			error_hint("tasks whose answers are classes, numbers, tags, choices or spans can");
-			return status;
-		}
+		if (!head_takes_soft_targets(&heads->head[h]))
+			return error_hinted(
+				error_set(ERR_USAGE, "--teacher: --task %s cannot be learned from a teacher", task->task->name),
+				"tasks whose answers are classes, numbers, tags, choices or spans can");
 	if (!d->folder.architecture || strcmp(d->folder.architecture, heads->architecture) != 0) {
 		snprintf(what, sizeof what, "it is a %.60s, the student a %s",
 			 d->folder.architecture ? d->folder.architecture : "model without a head", heads->architecture);
@@ -234,13 +232,11 @@ enum status distillation_run_prepare(struct distillation_run *out, const struct 
 		.hidden_weight = options->distill_hidden_weight,
 	};
 	TRY(choose_layers(out, options->distill_layers, run->config.num_hidden_layers, config.num_hidden_layers));
-	if (out->settings.alpha == 0 && out->settings.layer_count == 0) {
-		enum status status =
-			error_set(ERR_USAGE, "--teacher: nothing is learned from it with --distill_alpha 0 and without "
-					     "--distill_layers");
-		error_hint("raise --distill_alpha, or name layers");
-		return status;
-	}
+	if (out->settings.alpha == 0 && out->settings.layer_count == 0)
+		return error_hinted(error_set(ERR_USAGE,
+					      "--teacher: nothing is learned from it with --distill_alpha 0 and without "
+					      "--distill_layers"),
+				    "raise --distill_alpha, or name layers");
 	if (out->settings.layer_count > 0 && config.hidden_size != run->config.hidden_size)
 		heads->projection = config.hidden_size;
 	char layers[FORMAT_BYTES];

@@ -14,11 +14,6 @@ const char *const forecast_part_names[5] = {"encoder products", "attention", "be
 #define FORWARD_OPERATIONS 8
 #define BACKWARD_OPERATIONS 16
 
-static double larger(double a, double b)
-{
-	return a > b ? a : b;
-}
-
 /* ---- Work of a micro-batch, as seconds on one device ---- */
 
 /* The share of a device's multiprocessors that an output of `rows` x `columns` in tiles of 128 rows keeps busy, averaged over the
@@ -29,10 +24,10 @@ static double busy_share(int multiprocessors, double rows, double columns, doubl
 	double best = 0;
 	for (int width = 256; width >= 128; width /= 2) {
 		double tiles = ceil(rows / 128) * ceil(columns / width), speed = width == 256 ? 1 : 5.0 / 6;
-		double pieces = larger(1, floor(terms / 1024));
+		double pieces = fmax(1, floor(terms / 1024));
 		for (double cut = 1; cut <= pieces && cut <= 16; cut++) {
 			double all = tiles * cut, rounds = ceil(all / multiprocessors);
-			best = larger(best, speed * all / (rounds * multiprocessors));
+			best = fmax(best, speed * all / (rounds * multiprocessors));
 		}
 	}
 	return best;
@@ -253,7 +248,7 @@ static double reduced_batch_seconds(const struct forecast_setup *setup, const st
 		reducing += f->buckets[b].reduce;
 	/* The last bucket's reduction has to be waited for, since the next micro-batch adds to the result. */
 	double hidden = f->backward - last, tail = f->bucket_count > 0 ? f->buckets[f->bucket_count - 1].reduce : 0;
-	double slower = larger(0, larger(tail, reducing - hidden));
+	double slower = fmax(0, fmax(tail, reducing - hidden));
 	return computing + slower + setup->rates.slowed * (reducing - slower);
 }
 
@@ -321,7 +316,7 @@ enum status forecast_compute(const struct forecast_setup *setup, struct forecast
 
 	double least = setup->bucket_bytes;
 	cut_buckets(setup, least, f);
-	for (least = larger(least, 1e6); f->bucket_count > FORECAST_BUCKETS; least *= 2)
+	for (least = fmax(least, 1e6); f->bucket_count > FORECAST_BUCKETS; least *= 2)
 		cut_buckets(setup, least, f);
 	for (int b = 0; b < f->bucket_count && setup->topology.ranks > 1; b++)
 		time_bucket(setup, &f->buckets[b], &f->largest);
@@ -332,7 +327,7 @@ enum status forecast_compute(const struct forecast_setup *setup, struct forecast
 	if (setup->reduce_every_batch)
 		for (int b = 0; b < f->bucket_count; b++)
 			f->communication += (double)(f->accumulation - 1) * f->buckets[b].reduce;
-	f->exposed = f->communication > 0 ? larger(0, f->step - f->computing) : 0;
+	f->exposed = f->communication > 0 ? fmax(0, f->step - f->computing) : 0;
 	/* The maximum of n normally distributed numbers is about sqrt(2 ln n) standard deviations above the mean. */
 	f->uneven = setup->rates.uneven * sqrt(2 * log((double)topology_hosts(&setup->topology))) * (f->computing - f->update);
 	f->step += f->uneven;

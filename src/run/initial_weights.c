@@ -77,22 +77,18 @@ enum status initial_weights_find(struct initial_weights *initial, const struct i
 			return error_set(ERR_USAGE, "--remap_vocab, --init_vocab, and --init_positions need --init_checkpoint");
 		return OK;
 	}
-	if (given->init_attention == INIT_ATTENTION_NEIGHBORS && options_given(options, "init_attention")) {
-		enum status status =
-			error_set(ERR_USAGE, "--init_attention neighbors is for new models, and '%s' has weights", initial->path);
-		error_hint("leave it out to train these weights further");
-		return status;
-	}
+	if (given->init_attention == INIT_ATTENTION_NEIGHBORS && options_given(options, "init_attention"))
+		return error_hinted(
+			error_set(ERR_USAGE, "--init_attention neighbors is for new models, and '%s' has weights", initial->path),
+			"leave it out to train these weights further");
 	TRY(model_source_find(initial->path, &initial->source));
 	TRY(model_files_look(&initial->files, initial->source.weights));
 	TRY(try_weights(initial->source.weights));
 	const char *vocab = given->init_vocab ? given->init_vocab : initial->source.vocab;
-	if (!vocab[0] && (given->remap_vocab || !given->vocab_file)) {
-		enum status status =
-			error_set(ERR_USAGE, "'%s': no vocab.txt or tokenizer.json beside the initial weights", initial->path);
-		error_hint("name the vocabulary they were trained with: --init_vocab PATH");
-		return status;
-	}
+	if (!vocab[0] && (given->remap_vocab || !given->vocab_file))
+		return error_hinted(
+			error_set(ERR_USAGE, "'%s': no vocab.txt or tokenizer.json beside the initial weights", initial->path),
+			"name the vocabulary they were trained with: --init_vocab PATH");
 	if (!vocab[0]) {
 		log_warning("'%s': no vocabulary beside the weights: assuming that row i is entry i of '%s'", initial->path,
 			    given->vocab_file);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/numbers.h"
 #include "model/forms.h"
 #include "run/budget.h"
 #include "train/pretraining_report.h"
@@ -19,11 +20,6 @@ static const struct pretraining_options *given_in(const struct pretraining_run *
 }
 
 /* ---- The model ---- */
-
-static int32_t larger(int32_t a, int32_t b)
-{
-	return a > b ? a : b;
-}
 
 /* Static instances cannot be cut: the longest one determines the sequence length. */
 static enum status fit_static_length(struct pretraining_run *pretraining, int64_t index)
@@ -41,10 +37,9 @@ static enum status fit_static_length(struct pretraining_run *pretraining, int64_
 		return options_choose_integer(of_run->options, length, longest < 8 ? 8 : longest);
 	if (longest <= *length)
 		return OK;
-	enum status status =
-		error_set(ERR_USAGE, "a static instance has %d tokens, more than --max_seq_length %" PRId64, longest, *length);
-	error_hint("static instances are used as they are: leave --max_seq_length out, or increase it");
-	return status;
+	return error_hinted(
+		error_set(ERR_USAGE, "a static instance has %d tokens, more than --max_seq_length %" PRId64, longest, *length),
+		"static instances are used as they are: leave --max_seq_length out, or increase it");
 }
 
 /* ERR_USAGE if the model has fewer positions. */
@@ -67,15 +62,13 @@ static enum status resize_model(const struct pretraining_run *pretraining, struc
 	TRY(model_config_resize(config, sizes));
 	if (!model_sizes_any(sizes) || !pretraining->initial.path || memcmp(&before, config, sizeof before) == 0)
 		return OK;
-	enum status status =
+	return error_hinted(
 		error_set(ERR_USAGE,
 			  "'%s' has %d layers of width %d, with %d heads, %d intermediate columns and %d positions: options "
 			  "cannot change the sizes of trained weights",
 			  pretraining->initial.path, before.num_hidden_layers, before.hidden_size, before.num_attention_heads,
-			  before.intermediate_size, before.max_position_embeddings);
-	error_hint(
+			  before.intermediate_size, before.max_position_embeddings),
 		"leave --num_hidden_layers, --hidden_size and the like out, or begin with new weights: --model tiny ... large");
-	return status;
 }
 
 /* A different shape would be noticed only when the weights are loaded, after the text was prepared; a different number of heads,
@@ -144,12 +137,10 @@ static enum status settle_next_sentence(struct pretraining_run *pretraining)
 					phase->files[f].path, form->model_type);
 		if (*kind == NEXT_SENTENCE_NONE || *kind == NEXT_SENTENCE_SINGLE)
 			continue;
-		if (options_origin_of(run->phases[i].options, kind) > ORIGIN_RECIPE) {
-			enum status status =
-				error_set(ERR_USAGE, "models of the form \"%s\" have no next-sentence head", form->model_type);
-			error_hint("leave --next_sentence out, or set it to none or single");
-			return status;
-		}
+		if (options_origin_of(run->phases[i].options, kind) > ORIGIN_RECIPE)
+			return error_hinted(
+				error_set(ERR_USAGE, "models of the form \"%s\" have no next-sentence head", form->model_type),
+				"leave --next_sentence out, or set it to none or single");
 		TRY(options_set(run->phases[i].options, "next_sentence", "none", ORIGIN_CHOSEN));
 	}
 	return OK;

@@ -94,10 +94,9 @@ static enum status choose_scale(struct options *phase, const struct rate_options
 	if (rate->scale_learning_rate == SCALE_NONE) {
 		if (options_is_open(phase, meant_for))
 			return OK;
-		enum status status =
-			error_set(ERR_USAGE, "--learning_rate_batch_size has no effect without --scale_learning_rate");
-		error_hint("give --scale_learning_rate linear or sqrt");
-		return status;
+		return error_hinted(
+			error_set(ERR_USAGE, "--learning_rate_batch_size has no effect without --scale_learning_rate"),
+			"give --scale_learning_rate linear or sqrt");
 	}
 	if (options_is_open(phase, meant_for))
 		TRY(options_choose_integer(phase, meant_for, facts->batch_size_per_gpu > 0 ? facts->batch_size_per_gpu : 256));

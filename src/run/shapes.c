@@ -6,13 +6,9 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/numbers.h"
 #include "train/average.h"
 #include "train/ranks.h"
-
-static int32_t larger(int32_t a, int32_t b)
-{
-	return a > b ? a : b;
-}
 
 #define USUAL_TOKENS 8192
 #define FEWEST_TOKENS 512 /* fewer save little memory and cost much time */

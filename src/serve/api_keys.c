@@ -43,9 +43,8 @@ static enum status read_lines(struct api_keys *out, const char *path, const char
 	}
 	if (out->count > 0)
 		return OK;
-	enum status status = error_set(ERR_DATA, "'%s' holds no keys", path);
-	error_hint("write one key on each line; `openssl rand -hex 24` makes one");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "'%s' holds no keys", path),
+			    "write one key on each line; `openssl rand -hex 24` makes one");
 }
 
 enum status api_keys_read(struct api_keys *out, const char *path)

@@ -470,11 +470,10 @@ static void on_message(void *context, const char *format, va_list list)
 
 static enum status bad_address(const char *listen)
 {
-	enum status status = error_set(ERR_USAGE, "--listen %.200s: not an address and a port", listen);
-	error_hint(
+	return error_hinted(
+		error_set(ERR_USAGE, "--listen %.200s: not an address and a port", listen),
 		"127.0.0.1:8080, 0.0.0.0:8080 for all of IPv4, [::]:8080 for all of IPv6 and, on most systems, of IPv4; port 0 "
 		"takes any that is free");
-	return status;
 }
 
 static enum status find_address(const char *listen, struct addrinfo **out)

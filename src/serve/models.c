@@ -54,18 +54,15 @@ static enum status check_names(const struct models *models)
 {
 	for (int i = 0; i < models->count; i++) {
 		const struct served_model *model = &models->models[i];
-		if (!model->name[0] || strcmp(model->name, ".") == 0 || strcmp(model->name, "..") == 0) {
-			enum status status = error_set(ERR_USAGE, "--model %.200s: the folder has no name", model->folder);
-			error_hint("give the model one: --model NAME=%.200s", model->folder);
-			return status;
-		}
+		if (!model->name[0] || strcmp(model->name, ".") == 0 || strcmp(model->name, "..") == 0)
+			return error_hinted(error_set(ERR_USAGE, "--model %.200s: the folder has no name", model->folder),
+					    "give the model one: --model NAME=%.200s", model->folder);
 		for (int k = 0; k < i; k++) {
 			if (strcmp(models->models[k].name, model->name) != 0)
 				continue;
-			enum status status = error_set(ERR_USAGE, "two models are called '%s': '%.200s' and '%.200s'",
-						       model->name, models->models[k].folder, model->folder);
-			error_hint("give one of them another name: --model NAME=%.200s", model->folder);
-			return status;
+			return error_hinted(error_set(ERR_USAGE, "two models are called '%s': '%.200s' and '%.200s'", model->name,
+						      models->models[k].folder, model->folder),
+					    "give one of them another name: --model NAME=%.200s", model->folder);
 		}
 	}
 	return OK;

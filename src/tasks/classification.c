@@ -144,10 +144,9 @@ static enum status check_negative(const struct task_state *state)
 {
 	if (!state->settings.negative_label || negative_class(state) >= 0)
 		return OK;
-	enum status status = error_set(ERR_USAGE, "--negative_label %.200s: the training files have no such label",
-				       state->settings.negative_label);
-	error_hint("the labels are listed above");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "--negative_label %.200s: the training files have no such label",
+				      state->settings.negative_label),
+			    "the labels are listed above");
 }
 
 enum status classification_read(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count)

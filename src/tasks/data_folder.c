@@ -54,11 +54,10 @@ static enum status nothing_there(const struct layout *layout, const char *folder
 	char names[256] = "train.tsv, dev.tsv, test.tsv and the like";
 	if (layout)
 		snprintf(names, sizeof names, "%s, %s", layout->train[0], layout->dev[0].files[0]);
-	enum status status =
+	return error_hinted(
 		error_set(ERR_USAGE, "--data_dir %s: %s", folder,
-			  file_is_folder(folder) ? "there are no files of the task in the folder" : "there is no such folder");
-	error_hint("looked for %s", names);
-	return status;
+			  file_is_folder(folder) ? "there are no files of the task in the folder" : "there is no such folder"),
+		"looked for %s", names);
 }
 
 enum status data_folder_find(struct data_folder *out, const struct task *task, const struct layout *layout, const void *own,

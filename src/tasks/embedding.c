@@ -91,15 +91,13 @@ static enum status settle_prompts(struct embedding_settings *own, const struct t
 	TRY(sentence_folder_set_prompts(folder, own->query_prompt, own->document_prompt));
 	take_prompts(own, folder);
 	bool any = (own->query_prompt && own->query_prompt[0]) || (own->document_prompt && own->document_prompt[0]);
-	if (any && folder->leaves_out_prompt) {
-		enum status status =
+	if (any && folder->leaves_out_prompt)
+		return error_hinted(
 			error_set(ERR_USAGE,
 				  "'%s' leaves the tokens of a prompt out of the mean (include_prompt is false), which "
 				  "cannot be trained",
-				  beginning->model);
-		error_hint("train without prompts: --query_prompt '' --document_prompt ''");
-		return status;
-	}
+				  beginning->model),
+			"train without prompts: --query_prompt '' --document_prompt ''");
 	if (own->prompts_of_folder)
 		log_note("'%s' has prompts, which are used with pairs and triplets", beginning->model);
 	note_prompt(own->query_prompt, "the first text of each example");
@@ -158,11 +156,9 @@ static enum status settle(struct task_state *state, const struct task_beginning 
 {
 	struct embedding_settings *own = own_of(state);
 	struct sentence_folder *folder = beginning->folder;
-	if (!own->pooling && folder->found && folder->pooling != POOLING_MEAN && folder->pooling != POOLING_CLS) {
-		enum status status = error_set(ERR_USAGE, "'%s' pools neither by the mean nor by [CLS]", beginning->model);
-		error_hint("choose one of the two: --pooling mean or --pooling cls");
-		return status;
-	}
+	if (!own->pooling && folder->found && folder->pooling != POOLING_MEAN && folder->pooling != POOLING_CLS)
+		return error_hinted(error_set(ERR_USAGE, "'%s' pools neither by the mean nor by [CLS]", beginning->model),
+				    "choose one of the two: --pooling mean or --pooling cls");
 	if (!own->pooling) {
 		own->pooling = folder->found && folder->pooling == POOLING_CLS ? EMBEDDING_CLS : EMBEDDING_MEAN;
 		TRY(beginning->chose(beginning->context, "pooling", own->pooling == EMBEDDING_CLS ? "cls" : "mean"));
@@ -198,10 +194,9 @@ static enum status check_batch(const struct task_state *state, const struct task
 		     (own_of(state)->score_loss == EMBEDDING_COSINE && train->has_labels && train->examples.has_labels);
 	if (has_negatives || alone || (batch_size > 1 && examples > 1))
 		return OK;
-	enum status status = error_set(ERR_USAGE, "%s: embeddings are learned by comparing the examples of a batch",
-				       examples > 1 ? "--train_batch_size is 1" : "there is one training example");
-	error_hint("a batch needs at least two examples, and larger ones teach more: 32, 64 or hundreds");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "%s: embeddings are learned by comparing the examples of a batch",
+				      examples > 1 ? "--train_batch_size is 1" : "there is one training example"),
+			    "a batch needs at least two examples, and larger ones teach more: 32, 64 or hundreds");
 }
 
 /* ---- Sets ---- */
@@ -411,10 +406,9 @@ static enum status read_score(const struct encoding *e, const struct example_tex
 	bool learned = e->set->use == TASK_TRAIN && own_of(e->state)->score_loss == EMBEDDING_COSINE;
 	if (!learned || (score >= -1 && score <= 1))
 		return OK;
-	enum status status = error_set(ERR_DATA, "'%s', line %lld: the score %g is not between -1 and 1", example->file,
-				       (long long)example->line, score);
-	error_hint("divide the scores by the largest, or use --score_loss cosent, which depends only on their order");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "'%s', line %lld: the score %g is not between -1 and 1", example->file,
+				      (long long)example->line, score),
+			    "divide the scores by the largest, or use --score_loss cosent, which depends only on their order");
 }
 
 /* Reads the list of scores of a row's positive and negatives. */

@@ -361,10 +361,9 @@ static enum status find_flags(const struct table *table, const char *given, cons
 		columns->flag_count = 0;
 		if (!needs_labels)
 			return OK;
-		enum status status = error_set(ERR_DATA, "'%s' has no column '%s', which is one of the columns of labels: %.500s",
-					       table->name, missing, names);
-		error_hint("add the column; --label_column names the columns of labels, separated by commas");
-		return status;
+		return error_hinted(error_set(ERR_DATA, "'%s' has no column '%s', which is one of the columns of labels: %.500s",
+					      table->name, missing, names),
+				    "add the column; --label_column names the columns of labels, separated by commas");
 	}
 	if (columns->flag_count > 0 || columns->label >= 0)
 		return OK;

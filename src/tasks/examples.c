@@ -548,10 +548,9 @@ enum status example_right_choice(const struct example_set *set, int64_t example,
 	if (found == 1)
 		return OK;
 	*out = -1; /* what was found is beyond the row's choices, or one of several with the same text */
-	enum status status = error_set(ERR_DATA, "'%s', line %lld: the label '%.100s' is not one of the row's %d choices",
-				       at->file, (long long)at->line, at->label, (int)at->choice_count);
-	error_hint("a label is a number from 0, a letter from A, or the text of the right choice");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "'%s', line %lld: the label '%.100s' is not one of the row's %d choices",
+				      at->file, (long long)at->line, at->label, (int)at->choice_count),
+			    "a label is a number from 0, a letter from A, or the text of the right choice");
 }
 
 enum status layout_find_file(const char *folder, const char *const *names, char *out, bool *out_found)

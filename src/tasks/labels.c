@@ -23,11 +23,9 @@ enum status label_set_add(struct label_set *set, const char *name, const char *f
 	const char *copy;
 	int64_t id;
 
-	if (!*name) {
-		enum status status = error_set(ERR_DATA, "'%s', line %lld: the label is empty", file, (long long)line);
-		error_hint("give the row a label, or --on_bad_record skip to leave such rows out and count them");
-		return status;
-	}
+	if (!*name)
+		return error_hinted(error_set(ERR_DATA, "'%s', line %lld: the label is empty", file, (long long)line),
+				    "give the row a label, or --on_bad_record skip to leave such rows out and count them");
 	id = string_index_find(&set->ids, name);
 	if (id < 0) {
 		TRY(string_store_copy(&set->names, name, strlen(name), &copy));
@@ -194,10 +192,9 @@ static enum status refuse_twins(const struct label *a, const struct label *b, co
 		a = b;
 		b = later;
 	}
-	enum status status = error_set(ERR_DATA, "the labels '%.100s' ('%s', line %lld) and '%.100s' ('%s', line %lld) %s",
-				       a->name, a->file, (long long)a->line, b->name, b->file, (long long)b->line, sameness);
-	error_hint("write the label in one way");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "the labels '%.100s' ('%s', line %lld) and '%.100s' ('%s', line %lld) %s",
+				      a->name, a->file, (long long)a->line, b->name, b->file, (long long)b->line, sameness),
+			    "write the label in one way");
 }
 
 /* Refuses labels that mean the same, since they would be learned as two. */
@@ -346,13 +343,10 @@ enum status label_set_order(struct label_set *set, const struct label_rules *rul
 
 	if (set->count == 0)
 		return error_set(ERR_DATA, "there are no labels in the training data");
-	if (set->count == 1 && !rules->allow_one) {
-		enum status status =
-			error_set(ERR_DATA, "every training example has the label '%.100s' (from '%s', line %lld on)",
-				  set->labels[0].name, set->labels[0].file, (long long)set->labels[0].line);
-		error_hint("there is nothing to tell apart: did you mean another column (--label_column)?");
-		return status;
-	}
+	if (set->count == 1 && !rules->allow_one)
+		return error_hinted(error_set(ERR_DATA, "every training example has the label '%.100s' (from '%s', line %lld on)",
+					      set->labels[0].name, set->labels[0].file, (long long)set->labels[0].line),
+				    "there is nothing to tell apart: did you mean another column (--label_column)?");
 	TRY(refuse_doubles(set));
 	TRY(warn_of_look_alikes(set));
 	TRY(choose_list(set, rules, &set->order, &list));
@@ -396,12 +390,11 @@ enum status label_number(const char *text, const char *file, int64_t line, doubl
 			ERR_DATA,
 			"'%s', line %lld: the label '%.100s' is too large to be learned in single precision: at most 1e15", file,
 			(long long)line, text);
-	enum status status =
-		error_set(ERR_DATA, "'%s', line %lld: the label '%.100s' is not a number", file, (long long)line, text);
-	error_hint(strchr(text, ',') ? "decimals are written with a point: replace the commas of this column"
-				     : "did you mean another column (--label_column)? Classes are for --task "
-				       "classification or pair");
-	return status;
+	return error_hinted(
+		error_set(ERR_DATA, "'%s', line %lld: the label '%.100s' is not a number", file, (long long)line, text),
+		strchr(text, ',') ? "decimals are written with a point: replace the commas of this column"
+				  : "did you mean another column (--label_column)? Classes are for --task "
+				    "classification or pair");
 }
 
 static bool is_empty(const char *cell)
@@ -487,22 +480,20 @@ static enum status add_name(struct name_array *array, const char *text, size_t s
 
 static enum status refuse_list(const char *cell, const char *file, int64_t line, const char *why)
 {
-	enum status status = error_set(ERR_DATA, "'%s', line %lld: '%.100s' %s", file, (long long)line, cell, why);
-	error_hint("write lists as JSON, [\"a\", \"b\"], or as Python prints them; several labels may also stand between '|'");
-	return status;
+	return error_hinted(
+		error_set(ERR_DATA, "'%s', line %lld: '%.100s' %s", file, (long long)line, cell, why),
+		"write lists as JSON, [\"a\", \"b\"], or as Python prints them; several labels may also stand between '|'");
 }
 
 /* The labels of a list of 0 and 1: those of the names, in their order, that have a 1. */
 static enum status take_flags(struct name_array *array, const struct list_cell *list, const struct label_list *names,
 			      const char *file, int64_t line)
 {
-	if (list->count != names->count) {
-		enum status status =
-			error_set(ERR_DATA, "'%s', line %lld: a list of %lld times 0 or 1, but the names of %lld labels", file,
-				  (long long)line, (long long)list->count, (long long)names->count);
-		error_hint("each place stands for a label: name them in this order with --labels a,b,c");
-		return status;
-	}
+	if (list->count != names->count)
+		return error_hinted(error_set(ERR_DATA,
+					      "'%s', line %lld: a list of %lld times 0 or 1, but the names of %lld labels", file,
+					      (long long)line, (long long)list->count, (long long)names->count),
+				    "each place stands for a label: name them in this order with --labels a,b,c");
 	for (int64_t i = 0; i < list->count; i++) {
 		bool flag;
 		if (!label_flag(list->items[i], &flag))

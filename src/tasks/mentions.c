@@ -50,9 +50,8 @@ enum status mention_form_parse(const char *text, struct mention_form *out)
 	}
 	if (fits && count == MENTION_MARKS && strcmp(out->marks[FIRST_BEGINS], out->marks[SECOND_BEGINS]) != 0)
 		return OK;
-	enum status status = error_set(ERR_USAGE, "--markers %.200s: these are not the markers of two mentions", text);
-	error_hint("give what comes before and after the first and the second mention, as --markers '<<,>>,[[,]]'");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "--markers %.200s: these are not the markers of two mentions", text),
+			    "give what comes before and after the first and the second mention, as --markers '<<,>>,[[,]]'");
 }
 
 void mention_form_describe(const struct mention_form *form, struct buffer *out)
@@ -65,11 +64,11 @@ void mention_form_describe(const struct mention_form *form, struct buffer *out)
 
 static enum status mark_error(const struct example_text *example, const char *what, const char *mark, const char *other)
 {
-	enum status status = error_set(ERR_DATA, "'%s', line %" PRId64 ": %s '%s'%s%s%s", example->file, example->line, what,
-				       mark, other ? " behind '" : "", other ? other : "", other ? "'" : "");
-	error_hint("each text of a relation has two mentions with markers around them, such as << >> and [[ ]]; --markers names "
-		   "others");
-	return status;
+	return error_hinted(
+		error_set(ERR_DATA, "'%s', line %" PRId64 ": %s '%s'%s%s%s", example->file, example->line, what, mark,
+			  other ? " behind '" : "", other ? other : "", other ? "'" : ""),
+		"each text of a relation has two mentions with markers around them, such as << >> and [[ ]]; --markers names "
+		"others");
 }
 
 static bool is_space(char c)
@@ -253,12 +252,11 @@ bool mentions_have_places(const struct example_set *set, int64_t example)
 
 static enum status place_error(const struct example_text *example, struct place place, int64_t length, const char *unit)
 {
-	enum status status = error_set(ERR_DATA,
-				       "'%s', line %" PRId64 ": a mention from %" PRId64 " to %" PRId64
-				       " is not part of the text, which has %" PRId64 " %s",
-				       example->file, example->line, place.begin, place.end, length, unit);
-	error_hint("places count %s from 0, the end exclusive", unit);
-	return status;
+	return error_hinted(error_set(ERR_DATA,
+				      "'%s', line %" PRId64 ": a mention from %" PRId64 " to %" PRId64
+				      " is not part of the text, which has %" PRId64 " %s",
+				      example->file, example->line, place.begin, place.end, length, unit),
+			    "places count %s from 0, the end exclusive", unit);
 }
 
 /* Words with single spaces between them; begins[i] and ends[i] are the bytes of word i. */

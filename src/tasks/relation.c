@@ -49,10 +49,10 @@ static enum status find_form(struct task_state *state, const struct example_set 
 			return OK;
 		}
 	}
-	enum status status = error_set(ERR_DATA, "'%s': its texts have no marked mentions", set->examples[0].file);
-	error_hint("a relation's texts have two mentions in << >> and [[ ]], in [E1] [/E1] and [E2] [/E2], or in markers that "
-		   "--markers names; or JSON lines say where they are");
-	return status;
+	return error_hinted(
+		error_set(ERR_DATA, "'%s': its texts have no marked mentions", set->examples[0].file),
+		"a relation's texts have two mentions in << >> and [[ ]], in [E1] [/E1] and [E2] [/E2], or in markers that "
+		"--markers names; or JSON lines say where they are");
 }
 
 static bool are_entries(const struct vocab *vocab, const struct mention_form *form)
@@ -103,9 +103,8 @@ static enum status check_form(const struct task_state *state)
 {
 	if (own_of(state)->form.marks[0][0])
 		return OK;
-	enum status status = error_set(ERR_STATE, "the model's folder does not say how mentions are marked");
-	error_hint("bertc finetune --task relation records it in bertc_task.json");
-	return status;
+	return error_hinted(error_set(ERR_STATE, "the model's folder does not say how mentions are marked"),
+			    "bertc finetune --task relation records it in bertc_task.json");
 }
 
 static enum status relation_read(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count)

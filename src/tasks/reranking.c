@@ -67,10 +67,9 @@ static enum status read_score(const struct task_set *set, const struct example_t
 	*out = (float)score;
 	if (score >= 0 && (score <= 1 || set->use != TASK_TRAIN))
 		return OK;
-	enum status status = error_set(ERR_DATA, "'%s', line %lld: the score is %g; a reranker learns scores from 0 to 1",
-				       example->file, (long long)example->line, score);
-	error_hint("divide the scores by the largest; --task regression learns any numbers");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "'%s', line %lld: the score is %g; a reranker learns scores from 0 to 1",
+				      example->file, (long long)example->line, score),
+			    "divide the scores by the largest; --task regression learns any numbers");
 }
 
 struct encoding {

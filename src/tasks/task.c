@@ -309,12 +309,10 @@ enum status task_read_tables(struct task_state *state, struct task_set *set, con
 	for (int64_t i = 0; i < count; i++)
 		TRY(example_set_read(&set->examples, paths[i], &options));
 	set->has_labels = set->examples.has_labels;
-	if (set->examples.count == 0 && set->use != TASK_PREDICT) {
-		enum status status = error_set(ERR_DATA, "'%s': there are no examples", count > 0 ? paths[0] : "");
-		error_hint("a file of examples has a row each, with a text and %s",
-			   state->task->view == VIEW_TEXTS ? "what it is to become" : "a label");
-		return status;
-	}
+	if (set->examples.count == 0 && set->use != TASK_PREDICT)
+		return error_hinted(error_set(ERR_DATA, "'%s': there are no examples", count > 0 ? paths[0] : ""),
+				    "a file of examples has a row each, with a text and %s",
+				    state->task->view == VIEW_TEXTS ? "what it is to become" : "a label");
 	if (set->use == TASK_TRAIN) {
 		if (!settings->layout) /* the files of a published task differ by use */
 			state->settings.trained = set->examples.columns;
@@ -459,12 +457,10 @@ static enum status read_label_weights(struct task_state *state, int64_t examples
 		if (colon && (size_t)(colon - at) < sizeof name)
 			memcpy(name, at, (size_t)(colon - at));
 		int64_t id = colon ? label_set_find(&state->labels, name) : -1;
-		if (id < 0 || end != at + length || !(weight >= 0 && weight < 1e6)) {
-			enum status status =
-				error_set(ERR_USAGE, "--class_weights: '%.*s' is not a label and its weight", (int)length, at);
-			error_hint("write label:weight,label:weight with labels of the training set, or balanced");
-			return status;
-		}
+		if (id < 0 || end != at + length || !(weight >= 0 && weight < 1e6))
+			return error_hinted(
+				error_set(ERR_USAGE, "--class_weights: '%.*s' is not a label and its weight", (int)length, at),
+				"write label:weight,label:weight with labels of the training set, or balanced");
 		state->label_weights[id] = (float)weight;
 		at += length + (at[length] == ',');
 	}

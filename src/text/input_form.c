@@ -43,10 +43,9 @@ enum status input_refuse_utf16(const char *path, const char *text, size_t size)
 	struct nuls nuls = find_nuls(text, size);
 	if (!nuls.utf16 || nuls.count < 8) /* a few may occur anywhere */
 		return OK;
-	enum status status =
-		error_set(ERR_DATA, "'%s': not UTF-8 text: %zu of its first %zu bytes are NUL", path, nuls.count, size);
-	error_hint(UTF16_HINT);
-	return status;
+	return error_hinted(
+		error_set(ERR_DATA, "'%s': not UTF-8 text: %zu of its first %zu bytes are NUL", path, nuls.count, size),
+		UTF16_HINT);
 }
 
 /* The characters of a text that is said to be UTF-8. */

@@ -203,12 +203,9 @@ static enum status vocab_parse(struct vocab *out, const char *path, const char *
 		size_t kept = vocab_trimmed_size(text + i, length);
 
 		line++;
-		if (memchr(text + i, '\0', length) || utf8_count_invalid(text + i, length) > 0) {
-			enum status status = error_set(ERR_DATA, "'%s': line %lld is not UTF-8 text", path, (long long)line);
-
-			error_hint("give the vocab.txt of a BERT model, one entry per line");
-			return status;
-		}
+		if (memchr(text + i, '\0', length) || utf8_count_invalid(text + i, length) > 0)
+			return error_hinted(error_set(ERR_DATA, "'%s': line %lld is not UTF-8 text", path, (long long)line),
+					    "give the vocab.txt of a BERT model, one entry per line");
 		if (kept + 1 == length && text[i + kept] == '\r')
 			note_line(&carriage_return, line);
 		else if (kept < length)

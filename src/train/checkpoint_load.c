@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/numbers.h"
 #include "formats/safetensors.h"
 #include "train/checkpoint_internal.h"
 #include "weights/finite_values.h"
@@ -21,16 +22,6 @@ int checkpoint_slabs(const struct model *model, const struct optimizer *optimize
 	out[1] = (struct slab_source){"exp_avg_sq", &optimizer->v, model->frozen_count};
 	out[2] = (struct slab_source){"master", &model->slab, 0};
 	return model->slab.dtype == DTYPE_F32 ? 2 : 3;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
 }
 
 /* Where a slab's values go. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/numbers.h"
 #include "model/low_rank.h"
 
 size_t optimizer_bytes(const struct model *model, int32_t ranks)
@@ -40,16 +41,6 @@ static struct lamb_tensor describe(const struct optimizer_options *options, cons
 		.rate = parameter->rate,
 		.adapts = (all || weight_decay > 0) && !matches(&options->exclude_from_layer_adaptation, parameter->name),
 	};
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
 }
 
 /* The groups with several ranks: this rank's part of each bucket. A tensor that crosses the border between two shares is cut;

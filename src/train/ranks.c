@@ -87,12 +87,11 @@ static enum status judge_hashes(const uint64_t *hashes, const char (*hosts)[64],
 		int wrote = snprintf(named + used, (size_t)left, "%srank %d (%s)", listed++ ? ", " : "", rank, hosts[rank]);
 		used += wrote < left ? wrote : 0;
 	}
-	enum status status =
+	return error_hinted(
 		error_set(ERR_PEER, "step %lld: the weights of %s differ from those of the %d other%s%s", (long long)step, named,
-			  count, count == 1 ? "" : "s", 2 * count > ranks ? "" : " (either may be the wrong ones)");
-	error_hint("faulty memory or a faulty connection: the last checkpoint is intact; test that machine, then run the same "
-		   "command again");
-	return status;
+			  count, count == 1 ? "" : "s", 2 * count > ranks ? "" : " (either may be the wrong ones)"),
+		"faulty memory or a faulty connection: the last checkpoint is intact; test that machine, then run the same "
+		"command again");
 }
 
 enum status ranks_compare_weights(struct comm *comm, const struct model *model, int64_t step)

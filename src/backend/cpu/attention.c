@@ -19,6 +19,7 @@
 #include "backend/cpu/kernels/attention_kernels.h"
 #include "backend/dropout.h"
 #include "base/memory.h"
+#include "base/numbers.h"
 #include "base/pool.h"
 
 enum {
@@ -32,16 +33,6 @@ enum {
 	WINDOW_KEYS = 128, /* instead of KEYS in backward with a window: fewer pairs that see nothing of each other */
 	ROTARY_ROWS = 32,  /* per task */
 };
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static int64_t most(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
 
 static const struct attention_kernels *attention_kernels(enum dtype dtype)
 {
@@ -103,7 +94,7 @@ static int64_t seen_first(const struct call *c, int64_t query)
 
 static int64_t seen_end(const struct call *c, const struct head *h, int64_t end)
 {
-	return c->window > 0 ? least(h->length, end + c->window) : h->length;
+	return c->window > 0 ? smaller(h->length, end + c->window) : h->length;
 }
 
 /* Hides the scores of keys from `key` on that the queries of a stripe from `query` on do not see. */
@@ -191,7 +182,8 @@ static void forward_stripe(const struct call *c, const struct head *h, const str
 			   int64_t queries, int64_t block, int64_t block_keys)
 {
 	int64_t query = first + stripe * STRIPE, stripes = gemm_blocks(queries);
-	int64_t key = most(block, seen_first(c, query)), keys = least(block + block_keys, seen_end(c, h, query + STRIPE)) - key;
+	int64_t key = larger(block, seen_first(c, query)),
+		keys = smaller(block + block_keys, seen_end(c, h, query + STRIPE)) - key;
 	int64_t skipped = (key - block) / STRIPE;
 	bool is_first = key == seen_first(c, query);
 	if (keys <= 0)
@@ -259,7 +251,7 @@ static void forward_head(const struct call *c, struct head h, int64_t first, int
 	pack(c, c->gemm->right_from_columns, c->qkv, &h, 0, first, queries, f.q, c->depth * c->block, c->block);
 	int64_t end = seen_end(c, &h, first + queries);
 	for (int64_t key = seen_first(c, first); key < end; key += KEYS) {
-		int64_t keys = least(KEYS, end - key);
+		int64_t keys = smaller(KEYS, end - key);
 		pack(c, c->gemm->left_from_rows, c->qkv, &h, 1, key, keys, f.k, c->depth * c->block, c->block);
 		pack(c, c->gemm->left_from_columns, c->qkv, &h, 2, key, keys, f.v, c->block, KEY_BLOCKS * c->block);
 		for (int64_t q = 0; q < queries; q += STRIPE)
@@ -269,7 +261,7 @@ static void forward_head(const struct call *c, struct head h, int64_t first, int
 
 	for (int64_t q = 0; q < queries; q += STRIPE) {
 		const float *largest = f.largest[q / STRIPE], *sum = f.sum[q / STRIPE];
-		int64_t rows = least(STRIPE, queries - q);
+		int64_t rows = smaller(STRIPE, queries - q);
 		float factors[STRIPE];
 		for (int64_t i = 0; i < STRIPE; i++)
 			factors[i] = c->dropout_scale / sum[i];
@@ -292,10 +284,10 @@ static void forward_task(void *context, int64_t index, int worker)
 	const struct call *c = context;
 	int64_t first = index % c->query_blocks * FORWARD_QUERIES, group = index / c->query_blocks % tasks_of_sequence(c);
 	int64_t sequence = index / c->query_blocks / tasks_of_sequence(c);
-	for (int64_t i = group * c->task_heads; i < least(c->heads, (group + 1) * c->task_heads); i++) {
+	for (int64_t i = group * c->task_heads; i < smaller(c->heads, (group + 1) * c->task_heads); i++) {
 		struct head h = head_of(c, sequence, i);
 		if (first < h.length)
-			forward_head(c, h, first, least(FORWARD_QUERIES, h.length - first), worker);
+			forward_head(c, h, first, smaller(FORWARD_QUERIES, h.length - first), worker);
 	}
 }
 
@@ -483,13 +475,13 @@ static void backward_head(const struct call *c, struct head h, int worker)
 		memset(b.dq, 0, (size_t)(b.stripes * c->depth) * STRIPE * STRIPE * sizeof *b.dq);
 	int64_t step = c->window > 0 ? WINDOW_KEYS : KEYS;
 	for (int64_t key = 0; key < h.length; key += step) {
-		int64_t keys = least(step, h.length - key), key_blocks = gemm_blocks(keys);
+		int64_t keys = smaller(step, h.length - key), key_blocks = gemm_blocks(keys);
 		int64_t first = seen_first(c, key) / STRIPE, end = gemm_blocks(seen_end(c, &h, key + keys));
 		pack(c, c->gemm->left_from_rows, c->qkv, &h, 1, key, keys, b.k, c->depth * c->block, c->block);
 		pack(c, c->gemm->left_from_rows, c->qkv, &h, 2, key, keys, b.v, c->depth * c->block, c->block);
 		pack(c, c->gemm->left_from_columns, c->qkv, &h, 1, key, keys, b.k_depth, c->block, KEY_BLOCKS * c->block);
 		for (int64_t stripe = first; stripe < end; stripe += BACKWARD_STRIPES) {
-			int64_t stripes = least(BACKWARD_STRIPES, end - stripe);
+			int64_t stripes = smaller(BACKWARD_STRIPES, end - stripe);
 			for (int64_t i = 0; i < stripes; i++)
 				backward_stripe(c, &h, &b, stripe + i, i, key, keys);
 			multiply_queries(c, &b, b.probabilities, b.dy, key_blocks, stripe, stripes, stripe == first, b.dv);
@@ -506,7 +498,7 @@ static void backward_head(const struct call *c, struct head h, int worker)
 	for (int64_t q = 0; q < h.length; q += STRIPE)
 		c->kernels->store_transposed(&(struct attention_rows){
 			.from = b.dq + q * c->depth * STRIPE,
-			.rows = least(STRIPE, h.length - q),
+			.rows = smaller(STRIPE, h.length - q),
 			.columns = c->size,
 			.factors = factors,
 			.to = at(c->dqkv, c, &h, q, 0),
@@ -520,7 +512,7 @@ static void backward_task(void *context, int64_t index, int worker)
 {
 	const struct call *c = context;
 	int64_t sequence = index / tasks_of_sequence(c), first = index % tasks_of_sequence(c) * c->task_heads;
-	for (int64_t i = first; i < least(c->heads, first + c->task_heads); i++)
+	for (int64_t i = first; i < smaller(c->heads, first + c->task_heads); i++)
 		backward_head(c, head_of(c, sequence, i), worker);
 }
 
@@ -531,7 +523,7 @@ static void bias_task(void *context, int64_t index, int worker)
 {
 	(void)worker;
 	const struct call *c = context;
-	int64_t first = index * BIAS_COLUMNS, columns = least(BIAS_COLUMNS, 3 * c->hidden - first);
+	int64_t first = index * BIAS_COLUMNS, columns = smaller(BIAS_COLUMNS, 3 * c->hidden - first);
 	float *gradient = (float *)c->bias->gradient.data + first, sums[BIAS_COLUMNS] = {0};
 	for (int64_t s = 0; s < c->batch->sequence_count; s++)
 		for (int64_t i = 0; i < columns; i++)
@@ -624,7 +616,7 @@ static void rotary_slice(void *context, int64_t slice, int worker)
 	const struct cpu_scratch *scratch = cpu_scratch(call->r);
 	int64_t row = slice * ROTARY_ROWS;
 	cpu_state(call->r)->kernels->rotary(&(struct rotary_rows){
-		.rows = least(ROTARY_ROWS, a->qkv.rows - row),
+		.rows = smaller(ROTARY_ROWS, a->qkv.rows - row),
 		.stride = a->qkv.columns,
 		.heads = 2 * a->heads, /* of queries, then of keys */
 		.size = a->qkv.columns / 3 / a->heads,

@@ -4,11 +4,7 @@
 #include <string.h>
 #include "backend/cpu/isa.h"
 #include "backend/cpu/kernels/gemm_kernels.h"
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
+#include "base/numbers.h"
 
 const struct gemm_kernels *cpu_gemm_kernels(enum dtype source)
 {
@@ -37,8 +33,8 @@ void gemm_pack(const struct gemm_kernels *kernels, block_pack *pack, const void 
 			}
 			/* At the edge of the matrix, a copy padded with zeros takes the source's place. */
 			_Alignas(64) char full[GEMM_BLOCK * GEMM_BLOCK * sizeof(float)];
-			size_t r = (size_t)least(GEMM_BLOCK, rows - i), row_bytes = GEMM_BLOCK * element;
-			size_t used = (size_t)least(GEMM_BLOCK, columns - j) * element;
+			size_t r = (size_t)smaller(GEMM_BLOCK, rows - i), row_bytes = GEMM_BLOCK * element;
+			size_t used = (size_t)smaller(GEMM_BLOCK, columns - j) * element;
 			for (size_t row = 0; row < r; row++) {
 				memcpy(full + row * row_bytes, corner + row * (size_t)row_elements * element, used);
 				memset(full + row * row_bytes + used, 0, row_bytes - used);
@@ -53,7 +49,7 @@ int64_t gemm_rows_best(int64_t k)
 {
 	/* If k is longer, only a part of it is in the cache at a time, along with the sums of all columns. */
 	int64_t most = k > GEMM_PART ? 256 : (int64_t)GEMM_ROWS_BYTES / (2 * gemm_blocks(k) * GEMM_BLOCK) / 128 * 128;
-	return least(most < 128 ? 128 : most, GEMM_ROWS_MOST);
+	return smaller(most < 128 ? 128 : most, GEMM_ROWS_MOST);
 }
 
 /* A part of k, for all rows, packed into blocks. */
@@ -83,7 +79,7 @@ static void multiply_columns(const struct part *part, int64_t column, float *out
 		bool ends = i + run >= part->blocks, is_last = ends && column + GEMM_BLOCK >= p->n;
 		p->kernels->multiply_panel(&(struct panel_product){
 			.m = part->rows,
-			.k = least(run, part->blocks - i),
+			.k = smaller(run, part->blocks - i),
 			.left = (const char *)p->blocks + i * block,
 			.left_m = part->blocks * block,
 			.right = panel_at(part, column, i),
@@ -93,7 +89,7 @@ static void multiply_columns(const struct part *part, int64_t column, float *out
 			.accumulate = accumulate || i > 0,
 			.fetch = {.from = ends ? panel_at(part, column + GEMM_BLOCK, 0) : panel_at(part, column, i + run),
 				  .rows = is_last ? 0 : 2,
-				  .row_bytes = (ends ? run : least(run, part->blocks - i - run)) * GEMM_BLOCK * 32,
+				  .row_bytes = (ends ? run : smaller(run, part->blocks - i - run)) * GEMM_BLOCK * 32,
 				  .stride = part->panel_bytes},
 		});
 	}
@@ -115,14 +111,14 @@ static void multiply_edge(const struct part *part, int64_t column, float *y)
 static void multiply_part(const struct part *part)
 {
 	const struct row_product *p = part->p;
-	int64_t first = part->first * GEMM_BLOCK, columns = least(part->blocks * GEMM_BLOCK, p->k - first);
+	int64_t first = part->first * GEMM_BLOCK, columns = smaller(part->blocks * GEMM_BLOCK, p->k - first);
 	int64_t block = gemm_block_bytes(p->kernels);
 	gemm_pack(p->kernels, p->kernels->left_from_rows, (const char *)p->x + (size_t)first * dtype_bytes(p->kernels->source),
 		  p->x_row, p->rows, columns, p->blocks, part->blocks * block, block);
 	if (p->has_read)
 		p->has_read(p->context, first, columns);
 	for (int64_t group = 0; group < p->n; group += GEMM_GROUP) {
-		int64_t end = least(group + GEMM_GROUP, p->n);
+		int64_t end = smaller(group + GEMM_GROUP, p->n);
 		float *y = p->y + group / GEMM_GROUP * p->y_group;
 		for (int64_t column = group; column < end; column += GEMM_BLOCK) {
 			if (column + GEMM_BLOCK <= p->n)
@@ -143,7 +139,7 @@ void gemm_rows(const struct row_product *p)
 	for (int64_t i = 0; i < blocks; i += part)
 		multiply_part(&(struct part){.p = p,
 					     .first = i,
-					     .blocks = least(part, blocks - i),
+					     .blocks = smaller(part, blocks - i),
 					     .rows = gemm_blocks(p->rows),
 					     .panel_bytes = blocks * GEMM_BLOCK * 32,
 					     .accumulate = p->accumulate || i > 0,

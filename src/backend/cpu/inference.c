@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 #include "backend/cpu/attention.h"
+#include "base/numbers.h"
 
 enum {
 	/* Rows per task where rows are divided among tasks: their sums and results stay in the second-level cache. A multiple
@@ -15,16 +16,6 @@ enum {
 	PASS_ROWS = 64,       /* maximum rows per task of a pass over rows */
 	TILE_MULTIPLE = 10,
 };
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static int64_t most(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
 
 static const struct cpu_kernels *kernels_of(const struct replica *r)
 {
@@ -63,14 +54,14 @@ static void quantise_task(void *context, int64_t index, int worker)
 	(void)worker;
 	const struct quantise_call *call = context;
 	int64_t first = index * call->rows;
-	quantise_rows(call->x, call->out, first, least(call->rows, call->x->rows - first));
+	quantise_rows(call->x, call->out, first, smaller(call->rows, call->x->rows - first));
 }
 
 /* Rows per task of a pass over all rows. */
 static int64_t pass_rows(const struct replica *r, int64_t rows)
 {
 	int64_t tasks = TASKS * (int64_t)pool_threads(r->backend->pool);
-	return most(1, least(PASS_ROWS, (rows + tasks - 1) / tasks));
+	return larger(1, smaller(PASS_ROWS, (rows + tasks - 1) / tasks));
 }
 
 static void quantise_all(const struct replica *r, const struct tensor *x, void *out)
@@ -145,7 +136,7 @@ static bool has_many_rows(const struct replica *r, int64_t rows)
 static struct cut cut_rows(const struct replica *r, int64_t rows, int64_t panels)
 {
 	int64_t tasks = TASKS * (int64_t)pool_threads(r->backend->pool);
-	int64_t step = least(TASK_ROWS, round_up(most((rows + tasks - 1) / tasks, LEAST_TASK_ROWS), TILE_MULTIPLE));
+	int64_t step = smaller(TASK_ROWS, round_up(larger((rows + tasks - 1) / tasks, LEAST_TASK_ROWS), TILE_MULTIPLE));
 	return (struct cut){.rows = step, .panels = panels, .row_tasks = (rows + step - 1) / step, .panel_tasks = 1};
 }
 
@@ -155,7 +146,7 @@ static struct cut cut_panels(const struct replica *r, int64_t rows, int64_t pane
 	int64_t tasks = TASKS * (int64_t)pool_threads(r->backend->pool);
 	struct cut cut = {.row_tasks = (rows + TASK_ROWS - 1) / TASK_ROWS};
 	cut.rows = round_up((rows + cut.row_tasks - 1) / cut.row_tasks, TILE_MULTIPLE);
-	cut.panel_tasks = least(panels, (tasks + cut.row_tasks - 1) / cut.row_tasks);
+	cut.panel_tasks = smaller(panels, (tasks + cut.row_tasks - 1) / cut.row_tasks);
 	cut.panels = (panels + cut.panel_tasks - 1) / cut.panel_tasks;
 	cut.panel_tasks = (panels + cut.panels - 1) / cut.panels;
 	return cut;
@@ -183,14 +174,14 @@ static void linear_task(void *context, int64_t index, int worker)
 {
 	const struct linear_call *call = context;
 	int64_t panel = index / call->cut.row_tasks * call->cut.panels, width = inference_kernels()->panel;
-	int64_t row = index % call->cut.row_tasks * call->cut.rows, rows = least(call->cut.rows, call->x.rows - row);
-	int64_t end = least(panel + call->cut.panels, panels_of(call->w));
+	int64_t row = index % call->cut.row_tasks * call->cut.rows, rows = smaller(call->cut.rows, call->x.rows - row);
+	int64_t end = smaller(panel + call->cut.panels, panels_of(call->w));
 	float *tile = cpu_scratch(call->r)->tiles + worker * cpu_scratch(call->r)->tile_floats;
 	for (; panel < end; panel++) {
 		inference_multiply(call->w, &call->x, row, rows, panel, tile, width);
 		call->finish(&(struct linear_rows){
 			.rows = rows,
-			.columns = least(width, call->y.columns - panel * width),
+			.columns = smaller(width, call->y.columns - panel * width),
 			.stride = call->y.columns,
 			.dtype = call->y.dtype,
 			.activation = call->activation,
@@ -288,7 +279,7 @@ static void norm_rows(const struct norm_call *call, const float *sums, int64_t r
 static void rows_task(void *context, int64_t index, int worker)
 {
 	const struct norm_call *call = context;
-	int64_t row = index * call->cut.rows, rows = least(call->cut.rows, call->x.rows - row);
+	int64_t row = index * call->cut.rows, rows = smaller(call->cut.rows, call->x.rows - row);
 	float *sums = cpu_scratch(call->r)->tiles + worker * cpu_scratch(call->r)->tile_floats;
 	for (int64_t panel = 0; panel < panels_of(call->w); panel++)
 		inference_multiply(call->w, &call->x, row, rows, panel, sums + panel * inference_kernels()->panel, call->columns);
@@ -300,8 +291,9 @@ static void panels_task(void *context, int64_t index, int worker)
 {
 	(void)worker;
 	const struct norm_call *call = context;
-	int64_t panel = index / call->cut.row_tasks * call->cut.panels, end = least(panel + call->cut.panels, panels_of(call->w));
-	int64_t row = index % call->cut.row_tasks * call->cut.rows, rows = least(call->cut.rows, call->x.rows - row);
+	int64_t panel = index / call->cut.row_tasks * call->cut.panels,
+		end = smaller(panel + call->cut.panels, panels_of(call->w));
+	int64_t row = index % call->cut.row_tasks * call->cut.rows, rows = smaller(call->cut.rows, call->x.rows - row);
 	float *sums = scratch_of(call->r)->sums + row * call->columns;
 	for (; panel < end; panel++)
 		inference_multiply(call->w, &call->x, row, rows, panel, sums + panel * inference_kernels()->panel, call->columns);
@@ -312,7 +304,7 @@ static void norms_task(void *context, int64_t index, int worker)
 	const struct norm_call *call = context;
 	int64_t step = pass_rows(call->r, call->a->y.rows), row = index * step;
 	norm_rows(call, call->a->w ? scratch_of(call->r)->sums + row * call->columns : NULL, row,
-		  least(step, call->a->y.rows - row), worker);
+		  smaller(step, call->a->y.rows - row), worker);
 }
 
 static void inference_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
@@ -352,7 +344,7 @@ static void embed_task(void *context, int64_t index, int worker)
 	const struct embed_call *call = context;
 	const struct embed_fwd *a = call->a;
 	const struct cpu_scratch *scratch = cpu_scratch(call->r);
-	int64_t row = index * call->rows, rows = least(call->rows, a->y.rows - row);
+	int64_t row = index * call->rows, rows = smaller(call->rows, a->y.rows - row);
 	kernels_of(call->r)->embed_fwd(&(struct embed_rows){
 		.rows = rows,
 		.columns = a->y.columns,
@@ -404,7 +396,7 @@ static void attention_task(void *context, int64_t index, int worker)
 	const struct attention_call *call = context;
 	const struct attention_fwd *a = call->a;
 	int64_t sequence = index / call->groups, head = index % call->groups * call->heads,
-		end = least(head + call->heads, a->heads);
+		end = smaller(head + call->heads, a->heads);
 	int64_t first = a->batch->starts[sequence], length = a->batch->starts[sequence + 1] - first;
 	int64_t hidden = a->y.columns, size = hidden / a->heads;
 	if (!is_short(a, length))
@@ -462,16 +454,16 @@ void inference_lay_out(struct backend *be, const struct shape_limits *l, struct 
 {
 	const struct inference_kernels *kernels = inference_kernels();
 	int64_t threads = pool_threads(be->pool), columns = round_up(l->hidden, kernels->panel);
-	int64_t rows = most(l->batch.tokens, most(l->batch.sequences, most_labels(&l->batch)));
-	int64_t widest = most(3 * (int64_t)l->hidden, l->intermediate);
+	int64_t rows = larger(l->batch.tokens, larger(l->batch.sequences, most_labels(&l->batch)));
+	int64_t widest = larger(3 * (int64_t)l->hidden, l->intermediate);
 	*s = (struct inference_scratch){
-		.sum_floats = least(rows, 2 * LEAST_TASK_ROWS * threads) * columns,
+		.sum_floats = smaller(rows, 2 * LEAST_TASK_ROWS * threads) * columns,
 		.operand_bytes = be->int8 ? rows * int8_row_bytes(kernels, widest) : 0,
 	};
 	s->sums = arena_take(arena, (size_t)s->sum_floats * sizeof(float));
 	s->operand = arena_take(arena, (size_t)s->operand_bytes);
 	s->attention = arena_take(arena, (size_t)(threads * ATTENTION_BYTES));
-	s->vocabulary.rows = least(most(most_labels(&l->batch), 1), VOCABULARY_CHUNK);
+	s->vocabulary.rows = smaller(larger(most_labels(&l->batch), 1), VOCABULARY_CHUNK);
 	s->vocabulary.columns = round_up(l->vocab, kernels->panel);
 	s->vocabulary.logits = arena_take(arena, (size_t)(s->vocabulary.rows * s->vocabulary.columns) * sizeof(float));
 }

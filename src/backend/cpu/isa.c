@@ -78,22 +78,16 @@ static void decide(void)
 enum status cpu_isa_detect(enum cpu_isa *out)
 {
 	pthread_once(&decided, decide);
-	if (available < 0) {
-		enum status status = error_set(ERR_USAGE, "this processor (or its hypervisor) lacks AVX2 or FMA");
-		error_hint("the CPU back end needs them; '--device ref' runs anywhere, slowly");
-		return status;
-	}
-	if (wanted == CPU_ISA_COUNT) {
-		enum status status = error_set(ERR_USAGE, "BERTC_ISA=%s: no such instruction set", getenv("BERTC_ISA"));
-		error_hint("use avx2, avx512, avx512_vnni, avx512_bf16 or amx, or unset it");
-		return status;
-	}
-	if (wanted > available) {
-		enum status status = error_set(ERR_USAGE, "BERTC_ISA=%s: this machine only has %s", cpu_isa_names[wanted],
-					       cpu_isa_names[available]);
-		error_hint("BERTC_ISA can only lower the instruction set; unset it");
-		return status;
-	}
+	if (available < 0)
+		return error_hinted(error_set(ERR_USAGE, "this processor (or its hypervisor) lacks AVX2 or FMA"),
+				    "the CPU back end needs them; '--device ref' runs anywhere, slowly");
+	if (wanted == CPU_ISA_COUNT)
+		return error_hinted(error_set(ERR_USAGE, "BERTC_ISA=%s: no such instruction set", getenv("BERTC_ISA")),
+				    "use avx2, avx512, avx512_vnni, avx512_bf16 or amx, or unset it");
+	if (wanted > available)
+		return error_hinted(error_set(ERR_USAGE, "BERTC_ISA=%s: this machine only has %s", cpu_isa_names[wanted],
+					      cpu_isa_names[available]),
+				    "BERTC_ISA can only lower the instruction set; unset it");
 	*out = (enum cpu_isa)wanted;
 	return OK;
 }

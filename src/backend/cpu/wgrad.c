@@ -14,6 +14,7 @@
 #include <string.h>
 #include "backend/cpu/gemm.h"
 #include "base/memory.h"
+#include "base/numbers.h"
 #include "base/pool.h"
 
 enum {
@@ -30,11 +31,6 @@ enum {
 /* Tokens between two rounds of packing: as many as make 32 MiB of blocks, but at least CHUNK_LEAST. */
 #define CHUNK_BYTES ((int64_t)32 << 20)
 enum { CHUNK_LEAST = 512 };
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 static int64_t parts(int64_t whole, int64_t part)
 {
@@ -63,7 +59,7 @@ static size_t lay_out(struct layout *l, struct arena arena, int64_t rows, int64_
 	l->chunk = CHUNK_BYTES / row_bytes / CHUNK_LEAST * CHUNK_LEAST;
 	if (l->chunk < CHUNK_LEAST)
 		l->chunk = CHUNK_LEAST;
-	l->chunk = least(l->chunk, parts(rows, PANEL) * PANEL);
+	l->chunk = smaller(l->chunk, parts(rows, PANEL) * PANEL);
 	l->panel_bytes = (l->chunk + PANEL) * PANEL * (int64_t)element;
 	l->left = arena_take(&arena, (size_t)(l->output_panels * l->panel_bytes));
 	l->right = arena_take(&arena, (size_t)(l->input_panels * l->panel_bytes));
@@ -100,7 +96,7 @@ static void pack_dy(const struct job *job, int64_t step, int64_t column, int64_t
 	const struct layout *l = &job->layout;
 	const struct gemm_kernels *kernels = job->kernels;
 	struct tensor dy = job->a->dy;
-	int64_t rows = least(PANEL, job->rows - step * PANEL);
+	int64_t rows = smaller(PANEL, job->rows - step * PANEL);
 	const char *source = (const char *)row_of(dy, job->first + step * PANEL) + column * (int64_t)dtype_bytes(dy.dtype);
 	gemm_pack(kernels, kernels->left_from_columns, source, dy.columns, rows, columns,
 		  l->left + step * gemm_block_bytes(kernels) + column / PANEL * l->panel_bytes, 0, l->panel_bytes);
@@ -124,7 +120,7 @@ static void pack_task(void *context, int64_t step, int worker)
 	if (job->a->has_x)
 		return;
 	gemm_pack(kernels, kernels->right_from_rows, row_of(x, job->first + step * PANEL), x.columns,
-		  least(PANEL, job->rows - step * PANEL), x.columns, l->right + step * gemm_block_bytes(kernels), 0,
+		  smaller(PANEL, job->rows - step * PANEL), x.columns, l->right + step * gemm_block_bytes(kernels), 0,
 		  l->panel_bytes);
 }
 
@@ -175,8 +171,8 @@ static void store_sums(const struct job *job, const struct rectangle *rect)
 		for (int64_t i = 0; i < rect->inputs; i++) {
 			int64_t row = (rect->output + o) * PANEL, column = (rect->input + i) * PANEL;
 			job->kernels->store_block(rect->sums + (o * rect->inputs + i) * BLOCK_FLOATS,
-						  job->a->dw + row * inputs + column, inputs, least(PANEL, outputs - row),
-						  least(PANEL, inputs - column), !job->overwrite);
+						  job->a->dw + row * inputs + column, inputs, smaller(PANEL, outputs - row),
+						  smaller(PANEL, inputs - column), !job->overwrite);
 		}
 }
 
@@ -189,13 +185,13 @@ static void multiply_task(void *context, int64_t index, int worker)
 	struct rectangle rect = {.output = index / columns * job->task_outputs,
 				 .input = index % columns * job->task_inputs,
 				 .sums = l->sums + worker * TASK_FLOATS};
-	rect.outputs = least(job->task_outputs, l->output_panels - rect.output);
-	rect.inputs = least(job->task_inputs, l->input_panels - rect.input);
+	rect.outputs = smaller(job->task_outputs, l->output_panels - rect.output);
+	rect.inputs = smaller(job->task_inputs, l->input_panels - rect.input);
 
 	job->kernels->begin();
 	for (int64_t step = 0, run, next; step < steps; step += run) {
-		run = least(longest, steps - step);
-		next = least(longest, steps - step - run);
+		run = smaller(longest, steps - step);
+		next = smaller(longest, steps - step - run);
 		multiply_run(job, &rect, step, run, next);
 	}
 	store_sums(job, &rect);
@@ -270,7 +266,7 @@ void cpu_wgrad(struct replica *r, const struct cpu_wgrad *a)
 	struct job job = job_start(r, a);
 	int64_t tasks = choose_rectangles(&job, pool_threads(pool));
 	for (; job.first < a->dy.rows; job.first += job.layout.chunk) {
-		job.rows = least(a->dy.rows - job.first, job.layout.chunk);
+		job.rows = smaller(a->dy.rows - job.first, job.layout.chunk);
 		job.overwrite = a->overwrite && job.first == 0;
 		pool_run(pool, parts(job.rows, PANEL), pack_task, &job);
 		pool_run(pool, tasks, multiply_task, &job);

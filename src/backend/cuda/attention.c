@@ -137,8 +137,7 @@ enum status cuda_attention_check(const struct cuda_state *state, const struct sh
 	int32_t size = limits->hidden / limits->heads;
 	if (size <= ATTENTION_HEAD_LIMIT && kernel_attention_any_shared(size) <= state->shared_limit)
 		return OK;
-	enum status status =
-		error_set(ERR_USAGE, "attention heads of %d columns are more than the kernels for '%s' take", size, state->name);
-	error_hint("give --device cpu, or a model with more heads: 64 columns each are usual, and fastest");
-	return status;
+	return error_hinted(
+		error_set(ERR_USAGE, "attention heads of %d columns are more than the kernels for '%s' take", size, state->name),
+		"give --device cpu, or a model with more heads: 64 columns each are usual, and fastest");
 }

@@ -8,6 +8,7 @@
 #include "backend/cuda/gemm.h"
 #include "backend/cuda/graphs.h"
 #include "backend/dropout.h"
+#include "base/numbers.h"
 
 /* Oldest compute capability that kernels are built for. */
 #define OLDEST_MAJOR 7
@@ -41,11 +42,6 @@ static void *cuda_queue(struct backend *be)
 }
 
 /* ---- Replicas ---- */
-
-static int64_t larger(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
 
 /* Enough parts that positions times parts is about 2,000. */
 int32_t cuda_position_parts(int32_t sequences, int32_t longest)
@@ -124,12 +120,10 @@ static void cuda_replica_release(struct replica *replica)
 static enum status cuda_replica_create(struct backend *be, struct replica *replica, const struct shape_limits *limits)
 {
 	*replica = (struct replica){.backend = be, .operations = be->operations};
-	if (limits->hidden > NORM_WIDTH_LIMIT) {
-		enum status status = error_set(ERR_USAGE, "a hidden size of %d is more than the %d that the GPU's kernels take",
-					       limits->hidden, NORM_WIDTH_LIMIT);
-		error_hint("give --device cpu");
-		return status;
-	}
+	if (limits->hidden > NORM_WIDTH_LIMIT)
+		return error_hinted(error_set(ERR_USAGE, "a hidden size of %d is more than the %d that the GPU's kernels take",
+					      limits->hidden, NORM_WIDTH_LIMIT),
+				    "give --device cpu");
 	struct cuda_replica *state;
 	enum status status;
 	struct shape_limits filled = *limits;
@@ -291,27 +285,22 @@ static enum status find_device(struct cuda_state *state, struct cudaDeviceProp *
 	snprintf(state->name, sizeof state->name, "%.63s", properties->name);
 	if (state->major > OLDEST_MAJOR || (state->major == OLDEST_MAJOR && state->minor >= OLDEST_MINOR))
 		return OK;
-	enum status status = error_set(ERR_RESOURCE, "'%s' is too old: it has compute capability %d.%d, %d.%d is needed",
-				       state->name, state->major, state->minor, OLDEST_MAJOR, OLDEST_MINOR);
-	error_hint("use a GPU of the Turing generation (T4, RTX 20) or a later one, or give --device cpu");
-	return status;
+	return error_hinted(error_set(ERR_RESOURCE, "'%s' is too old: it has compute capability %d.%d, %d.%d is needed",
+				      state->name, state->major, state->minor, OLDEST_MAJOR, OLDEST_MINOR),
+			    "use a GPU of the Turing generation (T4, RTX 20) or a later one, or give --device cpu");
 }
 
 static enum status check_dtype(const struct cuda_state *state, enum dtype dtype, bool tf32, bool fp8)
 {
-	if (fp8 && 10 * state->major + state->minor < OLDEST_FP8) {
-		enum status status =
-			error_set(ERR_USAGE, "'%s' does not compute in FP8: it has compute capability %d.%d, %d.%d is needed",
-				  state->name, state->major, state->minor, OLDEST_FP8 / 10, OLDEST_FP8 % 10);
-		error_hint("use --precision %s; FP8 began with the Ada (L4, RTX 40) and Hopper (H100) generations",
-			   state->major >= 8 ? "bf16" : "fp16");
-		return status;
-	}
-	if (tf32 && state->major < 8) {
-		enum status status = error_set(ERR_USAGE, "'%s' does not compute in TF32", state->name);
-		error_hint("use --precision fp16 or fp32");
-		return status;
-	}
+	if (fp8 && 10 * state->major + state->minor < OLDEST_FP8)
+		return error_hinted(error_set(ERR_USAGE,
+					      "'%s' does not compute in FP8: it has compute capability %d.%d, %d.%d is needed",
+					      state->name, state->major, state->minor, OLDEST_FP8 / 10, OLDEST_FP8 % 10),
+				    "use --precision %s; FP8 began with the Ada (L4, RTX 40) and Hopper (H100) generations",
+				    state->major >= 8 ? "bf16" : "fp16");
+	if (tf32 && state->major < 8)
+		return error_hinted(error_set(ERR_USAGE, "'%s' does not compute in TF32", state->name),
+				    "use --precision fp16 or fp32");
 	if (dtype == DTYPE_F32 || dtype == DTYPE_F16 || (dtype == DTYPE_BF16 && state->major >= 8))
 		return OK;
 	enum status status;

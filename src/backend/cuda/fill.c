@@ -2,6 +2,7 @@
 #include "backend/cuda/fill.h"
 
 #include "backend/tensor.h"
+#include "base/numbers.h"
 
 /* With a shorter limit on lengths, batches are not worth padding. */
 #define SHORTEST 16
@@ -25,11 +26,6 @@ static int32_t class_step(int64_t size, int32_t least)
 static int32_t class_of(int64_t size, int32_t least)
 {
 	return (int32_t)round_up(size, class_step(size, least));
-}
-
-static int32_t smaller(int32_t a, int32_t b)
-{
-	return a < b ? a : b;
 }
 
 /* Inert sequences needed for the inert tokens, if none is longer than `longest`. The number of inert tokens is less than one

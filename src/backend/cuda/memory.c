@@ -20,12 +20,11 @@ enum status cuda_allocate(struct backend *be, void **out, size_t bytes, const ch
 		char needed[FORMAT_BYTES], left[FORMAT_BYTES], all[FORMAT_BYTES];
 		cudaGetLastError();
 		cudaMemGetInfo(&available, &total);
-		enum status status = error_set(ERR_RESOURCE, "not enough GPU memory for %s: %s needed, %s of %s left", what,
-					       format_size(needed, (double)bytes), format_size(left, (double)available),
-					       format_size(all, (double)total));
-		error_hint("give a smaller --micro_batch_tokens or more --gradient_accumulation_steps, or stop other "
-			   "programs on the GPU (see nvidia-smi)");
-		return status;
+		return error_hinted(error_set(ERR_RESOURCE, "not enough GPU memory for %s: %s needed, %s of %s left", what,
+					      format_size(needed, (double)bytes), format_size(left, (double)available),
+					      format_size(all, (double)total)),
+				    "give a smaller --micro_batch_tokens or more --gradient_accumulation_steps, or stop other "
+				    "programs on the GPU (see nvidia-smi)");
 	}
 	if (error != cudaSuccess)
 		return cuda_error(error, "cudaMalloc");

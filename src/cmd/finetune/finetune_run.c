@@ -58,10 +58,9 @@ static enum status check_exclusive(const struct options *options, const char *na
 		for (const char *const *option = tasks[t]->exclusive; tasks[t] != task && option && *option; option++) {
 			if (!options_said(options, *option) || is_among(*option, task->exclusive))
 				continue;
-			enum status status =
-				error_set(ERR_USAGE, "--%s is for --task %s, not %s", *option, tasks[t]->name, task->name);
-			error_hint("leave it out");
-			return status;
+			return error_hinted(
+				error_set(ERR_USAGE, "--%s is for --task %s, not %s", *option, tasks[t]->name, task->name),
+				"leave it out");
 		}
 	return OK;
 }

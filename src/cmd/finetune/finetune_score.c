@@ -128,13 +128,11 @@ static enum status check_files(const struct finetune_settings *settings)
 {
 	if (!settings->training.folder.out)
 		return error_hinted(error_set(ERR_USAGE, "--out is missing"), "give a folder for the results");
-	if (settings->labeled.vocab_file || settings->labeled.config_file) {
-		enum status status =
-			error_set(ERR_USAGE, "without training, %s is not used: the model's own is beside its weights",
-				  settings->labeled.vocab_file ? "--vocab_file" : "--config_file");
-		error_hint("leave it out");
-		return status;
-	}
+	if (settings->labeled.vocab_file || settings->labeled.config_file)
+		return error_hinted(error_set(ERR_USAGE,
+					      "without training, %s is not used: the model's own is beside its weights",
+					      settings->labeled.vocab_file ? "--vocab_file" : "--config_file"),
+				    "leave it out");
 	return OK;
 }
 

@@ -50,10 +50,10 @@ enum status instance_vocab_check(const struct vocab *vocab)
 	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
 		if (needed[i].id >= 0)
 			continue;
-		enum status status = error_set(ERR_DATA, "the vocabulary has no %s, which pre-training needs", needed[i].what);
-		error_hint("if one of its entries is meant for that, name it as \"%s\" in tokenizer_config.json beside it",
-			   needed[i].member);
-		return status;
+		return error_hinted(
+			error_set(ERR_DATA, "the vocabulary has no %s, which pre-training needs", needed[i].what),
+			"if one of its entries is meant for that, name it as \"%s\" in tokenizer_config.json beside it",
+			needed[i].member);
 	}
 	return OK;
 }

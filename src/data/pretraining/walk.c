@@ -74,13 +74,11 @@ static enum status number_shards(struct text_set *set)
 	}
 	if (text_set_documents(set) > UINT32_MAX)
 		return error_set(ERR_DATA, "%lld documents; the limit is 2^32", (long long)text_set_documents(set));
-	if (usable == 0) {
-		enum status status =
-			error_set(ERR_DATA, "'%s'%s: no document with text", shard_count > 0 ? set->shards[0].prefix : "",
-				  shard_count > 1 ? " and the other shards" : "");
-		error_hint("prepare the shard from a corpus with text");
-		return status;
-	}
+	if (usable == 0)
+		return error_hinted(error_set(ERR_DATA, "'%s'%s: no document with text",
+					      shard_count > 0 ? set->shards[0].prefix : "",
+					      shard_count > 1 ? " and the other shards" : ""),
+				    "prepare the shard from a corpus with text");
 	return OK;
 }
 

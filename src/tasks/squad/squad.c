@@ -79,9 +79,8 @@ static enum status squad_settle(struct task_state *state, const struct task_begi
 	const struct squad_settings *own = own_of(state);
 	if (!own->find_threshold || (own->version_2_with_negative && beginning->has_dev))
 		return OK;
-	enum status status = error_set(ERR_USAGE, "--find_threshold needs --version_2_with_negative and a --dev set");
-	error_hint("the threshold decides between an answer and none, and is chosen on the dev set");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "--find_threshold needs --version_2_with_negative and a --dev set"),
+			    "the threshold decides between an answer and none, and is chosen on the dev set");
 }
 
 static struct squad_feature_settings window_settings(const struct task_state *state, bool find_targets)
@@ -146,12 +145,10 @@ static enum status squad_read_files(struct task_state *state, struct task_set *s
 	struct squad_parts *parts;
 	if (count < 1)
 		return error_set(ERR_USAGE, "no file of questions is given");
-	if (count > 1 && set->use != TASK_TRAIN) {
-		enum status status =
-			error_set(ERR_USAGE, "'%s' and '%s': questions are answered from one file at a time", paths[0], paths[1]);
-		error_hint("run the command once for each file");
-		return status;
-	}
+	if (count > 1 && set->use != TASK_TRAIN)
+		return error_hinted(
+			error_set(ERR_USAGE, "'%s' and '%s': questions are answered from one file at a time", paths[0], paths[1]),
+			"run the command once for each file");
 	TRY(memory_new(&parts, 1, sizeof *parts + (size_t)count * sizeof parts->part[0], "files of questions"));
 	set->own = parts;
 	for (int64_t i = 0; i < count; i++) {

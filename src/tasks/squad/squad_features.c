@@ -216,14 +216,12 @@ static enum status add_query(struct maker *maker, int64_t q)
 		count = f->settings.max_query_length;
 		f->cut_questions++;
 	}
-	if (count + template_size(template_of(f)) >= f->settings.max_seq_length) {
-		enum status status = error_set(ERR_USAGE,
-					       "question '%.100s' has %lld tokens: --max_seq_length %d leaves no room for its "
-					       "paragraph",
-					       question->id, (long long)count, f->settings.max_seq_length);
-		error_hint("give a larger --max_seq_length or a smaller --max_query_length");
-		return status;
-	}
+	if (count + template_size(template_of(f)) >= f->settings.max_seq_length)
+		return error_hinted(error_set(ERR_USAGE,
+					      "question '%.100s' has %lld tokens: --max_seq_length %d leaves no room for its "
+					      "paragraph",
+					      question->id, (long long)count, f->settings.max_seq_length),
+				    "give a larger --max_seq_length or a smaller --max_query_length");
 	/* One more than needed: there is an address even if no question has a word. */
 	TRY(memory_grow(&f->query_ids, &maker->query_capacity, begin + count + 1, sizeof *f->query_ids, "questions"));
 	memcpy(f->query_ids + begin, maker->tokens.ids, (size_t)count * sizeof *f->query_ids);

@@ -295,15 +295,14 @@ static enum status check_question(struct reader *reader, struct squad_question *
 	const struct squad_options *options = reader->options;
 
 	describe_place(reader, place);
-	if (options->use != SQUAD_PREDICT && question->is_impossible && !options->allow_impossible) {
-		enum status status = error_set(
-			ERR_DATA,
-			"%s: question '%.100s' has no answer in its paragraph (\"is_impossible\", or empty lists of answers)",
-			place, question->id);
-		error_hint("such questions belong to SQuAD 2.0: give --version_2_with_negative, or --on_bad_record skip to leave "
-			   "them out");
-		return status;
-	}
+	if (options->use != SQUAD_PREDICT && question->is_impossible && !options->allow_impossible)
+		return error_hinted(
+			error_set(ERR_DATA,
+				  "%s: question '%.100s' has no answer in its paragraph (\"is_impossible\", or empty lists of "
+				  "answers)",
+				  place, question->id),
+			"such questions belong to SQuAD 2.0: give --version_2_with_negative, or --on_bad_record skip to leave "
+			"them out");
 	if (options->use != SQUAD_PREDICT && !question->is_impossible && question->answer_count == 0)
 		return error_set(ERR_DATA, "%s: question '%.100s' has no answer, and is not said to be impossible", place,
 				 question->id);
@@ -329,11 +328,9 @@ static enum status take_id(struct reader *reader, const struct json *value, stru
 	}
 	if (!number && (!id || id->kind != JSON_STRING || id->text_size == 0 || strlen(id->text) != id->text_size))
 		return error_set(ERR_DATA, "%s: a question without \"id\"", place);
-	if (string_index_find(&reader->ids, id->text) >= 0) {
-		enum status status = error_set(ERR_DATA, "%s: a second question has the id '%.100s'", place, id->text);
-		error_hint("answers and scores are matched by id: give each question a different one");
-		return status;
-	}
+	if (string_index_find(&reader->ids, id->text) >= 0)
+		return error_hinted(error_set(ERR_DATA, "%s: a second question has the id '%.100s'", place, id->text),
+				    "answers and scores are matched by id: give each question a different one");
 	return string_store_copy(&reader->set->strings, id->text, id->text_size, &question->id);
 }
 
@@ -451,10 +448,9 @@ static enum status take_record(struct reader *reader, const struct json *value)
 
 static enum status no_squad_file(const struct reader *reader, const char *what)
 {
-	enum status status = error_set(ERR_DATA, "'%s': no SQuAD file: %s", reader->name, what);
-	error_hint("the form is {\"data\": [{\"paragraphs\": [{\"context\": ..., \"qas\": [...]}]}]}, or objects with "
-		   "\"id\", \"context\", \"question\" and \"answers\", in a list or one per line");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "'%s': no SQuAD file: %s", reader->name, what),
+			    "the form is {\"data\": [{\"paragraphs\": [{\"context\": ..., \"qas\": [...]}]}]}, or objects with "
+			    "\"id\", \"context\", \"question\" and \"answers\", in a list or one per line");
 }
 
 static enum status take_root(struct reader *reader, const struct json *root)
@@ -530,9 +526,8 @@ static bool begins_as_json(const char *text)
 /* The error for a table or a text. */
 static enum status refuse_file(const struct reader *reader)
 {
-	enum status status = error_set(ERR_DATA, "'%s' holds no questions about paragraphs: these come as JSON", reader->name);
-	error_hint("give a file in SQuAD's form, or a JSON object for each question with context, question and answers");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "'%s' holds no questions about paragraphs: these come as JSON", reader->name),
+			    "give a file in SQuAD's form, or a JSON object for each question with context, question and answers");
 }
 
 static enum status take_file(struct reader *reader, const struct buffer *text)

@@ -8,12 +8,10 @@
 static enum status check_predictions(const struct squad_prediction_settings *settings,
 				     const struct squad_predictions *predictions, const struct squad_set *set, const char *path)
 {
-	if (predictions->missing_count == set->question_count) {
-		enum status status = error_set(ERR_STATE, "'%s' answers none of the %" PRId64 " questions of '%s'",
-					       settings->predictions, set->question_count, path);
-		error_hint("the ids must be those of the test set: are these the answers to another file?");
-		return status;
-	}
+	if (predictions->missing_count == set->question_count)
+		return error_hinted(error_set(ERR_STATE, "'%s' answers none of the %" PRId64 " questions of '%s'",
+					      settings->predictions, set->question_count, path),
+				    "the ids must be those of the test set: are these the answers to another file?");
 	if (predictions->unknown_count > 0)
 		log_note("'%s': %" PRId64 " answers are to questions that are not in '%s', and are left out",
 			 settings->predictions, predictions->unknown_count, path);

@@ -81,9 +81,8 @@ static enum status check_answers(const struct squad_set *set)
 	for (int64_t q = 0; q < set->question_count; q++) {
 		if (set->questions[q].answer_count > 0)
 			continue;
-		enum status status = error_set(ERR_DATA, "question '%.100s' has no answer to compare with", set->questions[q].id);
-		error_hint("a set with questions that have no answer is scored with --version_2_with_negative");
-		return status;
+		return error_hinted(error_set(ERR_DATA, "question '%.100s' has no answer to compare with", set->questions[q].id),
+				    "a set with questions that have no answer is scored with --version_2_with_negative");
 	}
 	return OK;
 }
@@ -138,11 +137,9 @@ static enum status missing_error(const struct squad_set *set, const char *const 
 	if (missing == 0)
 		return OK;
 	char number[FORMAT_BYTES];
-	enum status status =
-		error_set(ERR_DATA, "%s without a %s: %s%s", format_counted(number, missing, "question", "questions"), what, list,
-			  missing > 5 ? ", ..." : "");
-	error_hint("the file must have an entry for every question of the test set");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "%s without a %s: %s%s", format_counted(number, missing, "question", "questions"),
+				      what, list, missing > 5 ? ", ..." : ""),
+			    "the file must have an entry for every question of the test set");
 }
 
 static bool has_answer(const struct squad_set *set, int64_t q)

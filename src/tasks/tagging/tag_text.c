@@ -241,9 +241,8 @@ static enum status column_number(const char *given, const char *option, int *out
 		*out = (int)number;
 		return OK;
 	}
-	enum status status = error_set(ERR_USAGE, "--%s '%s': files of tagged words have no names of columns", option, given);
-	error_hint("give the column's number, from 1, or from the end: -1 is the last");
-	return status;
+	return error_hinted(error_set(ERR_USAGE, "--%s '%s': files of tagged words have no names of columns", option, given),
+			    "give the column's number, from 1, or from the end: -1 is the last");
 }
 
 /* The columns of a file with one word per line: as given, else as in training, if the file has tags like those of training. */
@@ -364,11 +363,9 @@ static enum status check_word_column(const struct conll *file, const struct task
 {
 	int64_t numbers = 0, repeated = 0, followers = 0, tags = 0, words_as_tags = 0;
 	const char *what = NULL;
-	if (file->counts_sentences && file->sentence_count == 1) {
-		enum status status = error_set(ERR_DATA, "'%s': its sentences are numbered in a column", file->name);
-		error_hint("write a blank line between sentences instead");
-		return status;
-	}
+	if (file->counts_sentences && file->sentence_count == 1)
+		return error_hinted(error_set(ERR_DATA, "'%s': its sentences are numbered in a column", file->name),
+				    "write a blank line between sentences instead");
 	if (file->column_count < 2 || settings->columns.text || settings->trained.text || file->treebank || file->has_header)
 		return OK;
 	for (int64_t s = 0; s < file->sentence_count; s++) {
@@ -390,11 +387,11 @@ static enum status check_word_column(const struct conll *file, const struct task
 		what = "looks like that of the tags";
 	if (!what)
 		return OK;
-	enum status status = error_set(ERR_DATA, "'%s': its first column, which would be taken for the words, %s ('%.60s')",
-				       file->name, what, conll_word(file, 0));
-	error_hint("say which of its %d columns have the words and the tags, counted from 1: --text_column 2 --label_column %d",
-		   (int)file->column_count, strstr(what, "tags") ? 1 : (int)file->column_count);
-	return status;
+	return error_hinted(
+		error_set(ERR_DATA, "'%s': its first column, which would be taken for the words, %s ('%.60s')", file->name, what,
+			  conll_word(file, 0)),
+		"say which of its %d columns have the words and the tags, counted from 1: --text_column 2 --label_column %d",
+		(int)file->column_count, strstr(what, "tags") ? 1 : (int)file->column_count);
 }
 
 /* Refuses a table of texts with one label each, which also has lines and columns and would pass for one long sentence. */
@@ -404,13 +401,11 @@ static enum status check_words(const struct conll *file, enum task_use use, cons
 	bool texts = count_phrases(file, file->word_column, &text) > file->token_count / 2;
 	if (!texts && file->tag_column >= 0)
 		texts = count_phrases(file, file->tag_column, &text) > file->token_count / 2;
-	if (texts) {
-		enum status status = error_set(ERR_DATA, "'%s' has texts where a word or its tag is expected, such as '%.60s'",
-					       file->name, text);
-		error_hint("files of tagged words have one word per line, and a blank line between sentences; one label "
-			   "for a whole text is learned by --task classification");
-		return status;
-	}
+	if (texts)
+		return error_hinted(error_set(ERR_DATA, "'%s' has texts where a word or its tag is expected, such as '%.60s'",
+					      file->name, text),
+				    "files of tagged words have one word per line, and a blank line between sentences; one label "
+				    "for a whole text is learned by --task classification");
 	TRY(check_word_column(file, settings));
 	if (use == TASK_TRAIN && file->sentence_count == 1 && file->token_count >= MANY_WORDS)
 		log_warning("'%s' is a single sentence of %lld words: are the blank lines between sentences missing?", file->name,
@@ -506,10 +501,9 @@ static enum status check_tags_differ(const struct task_state *state, const struc
 		log_warning("every word of training has the tag '%s'", text->tags[0]);
 		return OK;
 	}
-	enum status status = error_set(ERR_DATA, "every word has the tag '%s', from column %d of '%s'", text->tags[0],
-				       (int)text->files[0].tag_column + 1, text->files[0].name);
-	error_hint("there is nothing to tell apart: say which column has the tags, counted from 1, with --label_column");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "every word has the tag '%s', from column %d of '%s'", text->tags[0],
+				      (int)text->files[0].tag_column + 1, text->files[0].name),
+			    "there is nothing to tell apart: say which column has the tags, counted from 1, with --label_column");
 }
 
 /* PER-B and b-PER: a scheme's letters, but not as any scheme that is known writes them. */

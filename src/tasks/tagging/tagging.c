@@ -667,12 +667,11 @@ static enum status tagging_put_pipeline(const struct task_state *state, const st
 	struct json_writer writer = {.out = out};
 	struct tag_form form;
 	TRY(tags_of_labels(state, &form));
-	if (form.scheme == TAGS_PLAIN) {
-		enum status status = error_set(
-			ERR_USAGE, "--format pipeline: these tags do not mark entities, which is what the pipeline prints");
-		error_hint("--format jsonl prints the tag of each word");
-		return status;
-	}
+	if (form.scheme == TAGS_PLAIN)
+		return error_hinted(
+			error_set(ERR_USAGE,
+				  "--format pipeline: these tags do not mark entities, which is what the pipeline prints"),
+			"--format jsonl prints the tag of each word");
 	json_open(&writer, NULL, '[');
 	TRY(put_entities(state, text, outputs, sentence, &pipeline_keys, &writer));
 	json_close(&writer);

@@ -25,9 +25,8 @@ static const char *const model_types[] = {"unknown", "Unigram", "BPE", "Word", "
 
 static enum status malformed(const char *path)
 {
-	enum status status = error_set(ERR_DATA, "'%s': not a well-formed sentencepiece model", path);
-	error_hint("it must be the file that sentencepiece's trainer has written");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "'%s': not a well-formed sentencepiece model", path),
+			    "it must be the file that sentencepiece's trainer has written");
 }
 
 /* The pieces of the file as they are read. */

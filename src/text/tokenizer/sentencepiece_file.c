@@ -60,12 +60,11 @@ static enum status find_ids(const char *path, enum sentencepiece_ids *out)
 		TRY(ids_by(path, "config.json", "model_type", out));
 	if (*out != SENTENCEPIECE_OWN)
 		return OK;
-	enum status status = error_set(ERR_DATA,
-				       "'%s': neither \"tokenizer_class\" nor \"model_type\" beside it is XLM-RoBERTa's or "
-				       "CamemBERT's, so that the ids of its pieces are not known",
-				       path);
-	error_hint("save the folder's tokenizer again with transformers' AutoTokenizer, which writes a tokenizer.json");
-	return status;
+	return error_hinted(error_set(ERR_DATA,
+				      "'%s': neither \"tokenizer_class\" nor \"model_type\" beside it is XLM-RoBERTa's or "
+				      "CamemBERT's, so that the ids of its pieces are not known",
+				      path),
+			    "save the folder's tokenizer again with transformers' AutoTokenizer, which writes a tokenizer.json");
 }
 
 /* ---- As a tokenizer.json ---- */

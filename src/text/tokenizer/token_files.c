@@ -229,14 +229,12 @@ enum status token_files_list_added(const struct token_files *files, struct vocab
 	for (const struct json *token = decoder ? decoder->first_child : NULL; token; token = token->next) {
 		const char *content = content_of(token);
 		int32_t id = content ? vocab_find(vocab, content, strlen(content)) : -1;
-		if (id < 0 || id != strtoll(token->key, NULL, 10)) {
-			enum status status = error_set(ERR_DATA,
-						       "'%s': \"added_tokens_decoder\" has the token '%.100s' with the id "
-						       "%.20s, which the vocabulary does not have",
-						       files->config_path, content ? content : "", token->key);
-			error_hint("save the folder's tokenizer again with transformers' AutoTokenizer");
-			return status;
-		}
+		if (id < 0 || id != strtoll(token->key, NULL, 10))
+			return error_hinted(error_set(ERR_DATA,
+						      "'%s': \"added_tokens_decoder\" has the token '%.100s' with the id "
+						      "%.20s, which the vocabulary does not have",
+						      files->config_path, content ? content : "", token->key),
+					    "save the folder's tokenizer again with transformers' AutoTokenizer");
 		TRY(list_one(vocab, added_token_read(token, id)));
 	}
 	TRY(list_further(files, vocab, files->config.root));

@@ -80,12 +80,12 @@ static enum status refuse_other_tokenizers(const struct json *object, const char
 			continue;
 		if (members[i].usual ? strcmp(member->text, members[i].usual) == 0 : is_same_class(member->text))
 			continue;
-		enum status status = error_set(ERR_USAGE, "'%s': \"%s\" is \"%.100s\"; bertc has BERT's tokenizer only", path,
-					       members[i].name, member->text);
-		error_hint("texts would be split into other tokens than those the model was trained with; if they are the same, "
-			   "change that to \"%s\"",
-			   members[i].usual ? members[i].usual : same_classes[0]);
-		return status;
+		return error_hinted(
+			error_set(ERR_USAGE, "'%s': \"%s\" is \"%.100s\"; bertc has BERT's tokenizer only", path, members[i].name,
+				  member->text),
+			"texts would be split into other tokens than those the model was trained with; if they are the same, "
+			"change that to \"%s\"",
+			members[i].usual ? members[i].usual : same_classes[0]);
 	}
 	return OK;
 }

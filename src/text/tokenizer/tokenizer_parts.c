@@ -85,10 +85,9 @@ void part_warn_unknown(const struct part *part, const char *const *known, const 
 
 enum status part_refuse_type(const struct part *part)
 {
-	enum status status = error_set(ERR_DATA, "'%s': \"%s\" is of the type \"%.60s\", which bertc does not have", part->path,
-				       part->role, type_of(part));
-	error_hint("texts would be split into other tokens than those the model was trained with");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "'%s': \"%s\" is of the type \"%.60s\", which bertc does not have", part->path,
+				      part->role, type_of(part)),
+			    "texts would be split into other tokens than those the model was trained with");
 }
 
 enum status chain_add(struct chain *chain, const struct stage_kind *kind, const struct part *part)

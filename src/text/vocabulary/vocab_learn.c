@@ -638,9 +638,8 @@ enum status vocab_learner_begin(struct vocab_learner *learner, struct vocab_lear
 				 "the corpus has no words to learn a vocabulary from: all %" PRId64
 				 " are longer than %d characters",
 				 learner->long_words, learner->settings.max_word_characters);
-	enum status status = error_set(ERR_DATA, "the corpus has no words to learn a vocabulary from");
-	error_hint("`bertc extract PATH --out -` shows what is read in a file");
-	return status;
+	return error_hinted(error_set(ERR_DATA, "the corpus has no words to learn a vocabulary from"),
+			    "`bertc extract PATH --out -` shows what is read in a file");
 }
 
 enum status vocab_learner_finish(struct vocab_learner *learner, const struct vocab_learn_settings *settings, struct vocab *out,
