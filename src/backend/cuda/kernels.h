@@ -294,7 +294,7 @@ cudaError_t kernel_sumsq_finite(cudaStream_t stream, const float *range, int64_t
 				bool decides, double *parts, struct scalars *scalars);
 
 /* Ranges per launch: kernel parameters are limited to 4 KiB. A block updates one part of a range. */
-#define ADAMW_RANGES 112
+#define ADAMW_RANGES 100
 #define ADAMW_PART 8192 /* elements */
 struct kernel_adamw {
 	float *w, *m, *v;

@@ -125,6 +125,7 @@ DEVICE void adamw_find(const struct kernel_adamw &a, adamw_factors *out)
 	out->decay = (float)(a.scalars->learning_rate * range.rate * range.weight_decay);
 }
 static_assert(ADAMW_RANGES <= THREADS, "a thread a range");
+static_assert(sizeof(struct kernel_adamw) <= 4096, "the limit of kernel parameters");
 
 DEVICE void adamw_prepare(const struct scalars *s, adamw_factors *out)
 {
