@@ -81,8 +81,9 @@ static enum status choose_adapter(struct labeled_run *labeled)
 	static const char *const names[] = {"lora_rank", "lora_alpha", "lora_targets", "use_rslora"};
 	const struct adapter_options *given = &labeled->given->adapter;
 	struct run *run = labeled->run;
+	/* Config files may hold every option, as --print-config writes them. */
 	for (size_t i = 0; i < sizeof names / sizeof *names && given->adapter == ADAPTER_NONE; i++)
-		if (options_given(&run->options, names[i]))
+		if (options_origin(&run->options, names[i]) == ORIGIN_COMMAND)
 			return error_hinted(error_set(ERR_USAGE, "--%s has no effect without --adapter lora", names[i]),
 					    "give --adapter lora");
 	if (given->adapter == ADAPTER_NONE)

@@ -29,7 +29,7 @@ const struct option embedding_rows[] = {
 	 .help = "for embeddings: prefix of the first text of each example, such as 'query: '; default: the prompt of the "
 	 "model's folder"},
 	{ROW(document_prompt, "TEXT"), .alias = "passage_prompt",
-	 .help = "for embeddings: for embeddings: prefix of the other texts, such as 'passage: '; default: the prompt of "
+	 .help = "for embeddings: prefix of the other texts, such as 'passage: '; default: the prompt of "
 	 	 "the model's folder"},
 	{ROW(temperature, "T"), .range = "0.001..10", .fallback = "0.05",
 	 .help = "divide cosines by this in the losses for embeddings (a scale of 1/T)"},

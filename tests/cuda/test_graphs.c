@@ -433,6 +433,7 @@ static void hooks_are_called_between_pieces(void **state)
 int main(void)
 {
 	setenv("BERTC_CACHE", "", 1); /* no cache file */
+	emulated_race_check = false;  /* test_operations looks for them */
 	assert_ok(pool_create(&pool, 1));
 	make_batches();
 	const struct CMUnitTest tests[] = {

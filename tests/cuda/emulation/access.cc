@@ -207,6 +207,8 @@ static __attribute__((noinline)) void check(const void *memory, size_t bytes, bo
 		}
 		return;
 	}
+	if (!write && __start_emulated_constant != nullptr && at >= __start_emulated_constant && end <= __stop_emulated_constant)
+		return;
 	if (in_device_memory(at, bytes)) {
 		if (emulated_race_check) {
 			if (device_shadow.places == nullptr)
@@ -215,8 +217,6 @@ static __attribute__((noinline)) void check(const void *memory, size_t bytes, bo
 		}
 		return;
 	}
-	if (!write && __start_emulated_constant != nullptr && at >= __start_emulated_constant && end <= __stop_emulated_constant)
-		return;
 	emulation_fault("%s of %zu bytes at %p: %s", write ? "write" : "read", bytes, memory,
 			at >= shared && at < shared + (256 << 10) ? "beyond shared memory" : emulation_describe(memory));
 }
