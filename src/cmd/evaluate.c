@@ -463,7 +463,7 @@ static enum status check_evaluate(struct options *options)
 			status = error_set(ERR_USAGE,
 					   "--retrieval goes with neither --test nor text: evaluate one after the other");
 		else
-			status = retrieval_check(&settings->retrieval, settings->model);
+			status = text_search_check(&settings->retrieval.search, settings->model);
 		TRY(saved_model_check(options, settings->model));
 		TRY(saved_model_check(options, settings->retrieval.reranker));
 		return options_blame(options, status);

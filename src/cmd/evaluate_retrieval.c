@@ -6,13 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/open.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/path.h"
 #include "base/stop.h"
-#include "infer/device.h"
-#include "infer/text_pass.h"
 #include "tasks/retrieval_measures.h"
 
 #define ROW(member, role, value) OPTION_ROW(struct retrieval_settings, member, role, value)
@@ -25,13 +22,7 @@ const struct option retrieval_rows[] = {
 	 "query"},
 	{ROW(qrels, ROLE_PLACE, "FILE"), .fallback_text = "qrels/test.tsv in the folder",
 	 .help = "judgments of which documents answer which queries, as BEIR or TREC write them"},
-	{ROW(query_vectors, ROLE_PLACE, "FILE.npy"), .help = "vectors of all queries, instead of having --model make them"},
-	{ROW(corpus_vectors, ROLE_PLACE, "FILE.npy"), .help = "vectors of the corpus"},
-	{ROW(query_prompt, ROLE_RESULT, "TEXT"), .fallback_text = "that of the model's folder",
-	 .help = "put this before queries"},
-	{ROW(document_prompt, ROLE_RESULT, "TEXT"), .alias = "corpus_prompt", .fallback_text = "that of the model's folder",
-	 .help = "put this before documents"},
-	{ROW(similarity, ROLE_RESULT, "NAME"), .range = "cosine|dot", .fallback = "cosine", .help = "what makes vectors near"},
+	{.group = search_rows, .field = offsetof(struct retrieval_settings, search)},
 	{ROW(reranker, ROLE_PLACE, "FOLDER"), .help = "model of --task reranking that scores what the search finds"},
 	{ROW(rerank_top, ROLE_RESULT, "N"), .range = "1..1000", .fallback = "100",
 	 .help = "documents per query that --reranker scores; only these count as found"},
@@ -46,24 +37,12 @@ struct retrieval {
 	struct judgments judgments;
 	int32_t *judged; /* [judged_count] queries that have judgments, in order */
 	int64_t judged_count;
-	struct pool *pool;
-	struct backend *be;
-	struct text_model model, reranker;
-	struct text_model_settings of_models;
-	struct text_vectors query_vectors, corpus_vectors;
+	struct text_search search;
 	int64_t most;             /* documents found per query */
 	struct nearest_row *near; /* [judged_count, most] */
 	struct retrieved *found;  /* [judged_count, most] in trec_eval's order */
 	int64_t *counts;          /* [judged_count] */
 };
-
-enum status retrieval_check(const struct retrieval_settings *settings, const char *model)
-{
-	if (model || (settings->query_vectors && settings->corpus_vectors))
-		return OK;
-	return error_hinted(error_set(ERR_USAGE, "there are no vectors to search"),
-			    "--model FOLDER makes them; --query_vectors and --corpus_vectors name files of them");
-}
 
 /* ---- Files ---- */
 
@@ -105,56 +84,28 @@ static enum status read_files(struct retrieval *r)
 
 /* ---- The first stage ---- */
 
-static enum status get_vectors(struct retrieval *r, const char *model)
+static enum status get_vectors(struct retrieval *r)
 {
-	const struct retrieval_settings *settings = r->settings;
-	const struct sentence_folder *folder = &r->model.sentences;
-	const struct text_pass queries = {&r->model, "queries",
-					  settings->query_prompt ? settings->query_prompt : sentence_folder_query_prompt(folder)};
-	const struct text_pass documents = {&r->model, "corpus",
-					    settings->document_prompt ? settings->document_prompt
-								      : sentence_folder_document_prompt(folder)};
 	const char **texts;
-	enum status status;
-	if (model && !r->model.makes_vectors)
-		return error_set(ERR_USAGE, "'%s' answers a task and makes no vectors", model);
 	TRY(memory_new(&texts, r->judged_count, sizeof *texts, "queries"));
 	for (int64_t i = 0; i < r->judged_count; i++)
 		texts[i] = r->queries.texts[r->judged[i]];
-	status = settings->query_vectors ? text_vectors_map(&r->query_vectors, settings->query_vectors, r->queries.count,
-							    "queries", r->judged, r->judged_count)
-					 : text_vectors_make(&r->query_vectors, &queries, texts, r->judged_count);
+	const struct searched_texts queries = {"queries", texts, r->judged_count, r->queries.count, r->judged};
+	const struct searched_texts documents = {"documents", r->documents.texts, r->documents.count, r->documents.count, NULL};
+	enum status status = text_search_vectors(&r->search, &queries, &documents);
 	free(texts);
-	TRY(status);
-	TRY(settings->corpus_vectors ? text_vectors_map(&r->corpus_vectors, settings->corpus_vectors, r->documents.count,
-							"documents", NULL, r->documents.count)
-				     : text_vectors_make(&r->corpus_vectors, &documents, r->documents.texts, r->documents.count));
-	if (r->query_vectors.vectors.width != r->corpus_vectors.vectors.width)
-		return error_set(ERR_DATA, "the vectors of the queries have %" PRId64 " numbers, those of the corpus %" PRId64,
-				 r->query_vectors.vectors.width, r->corpus_vectors.vectors.width);
-	return OK;
+	return status;
 }
 
 /* Finds as many documents as the measures look at, and one more for that with the query's own id, which BEIR leaves out. */
 static enum status search(struct retrieval *r)
 {
-	struct device_options on_cpu = {.device = DEVICE_CPU, .precision = r->of_models.device.precision};
 	int64_t wanted = r->settings->reranker ? r->settings->rerank_top : RETRIEVAL_DEEPEST;
-	if (on_cpu.precision != PRECISION_FP32 && on_cpu.precision != PRECISION_BF16)
-		on_cpu.precision = PRECISION_FASTEST;
 	r->most = wanted + 1 < r->documents.count ? wanted + 1 : r->documents.count;
 	TRY(memory_new(&r->near, r->judged_count * r->most, sizeof *r->near, "the nearest documents"));
 	TRY(memory_new(&r->found, r->judged_count * r->most, sizeof *r->found, "the nearest documents"));
 	TRY(memory_new(&r->counts, r->judged_count, sizeof *r->counts, "the nearest documents"));
-	TRY(device_open_on(&on_cpu, true, r->pool, &r->be));
-	TRY(vector_search_run(&(struct vector_search){.backend = r->be,
-						      .nearest = backend_nearest(r->be),
-						      .similarity = (enum similarity)r->settings->similarity,
-						      .most = r->most,
-						      .queries = r->query_vectors.vectors,
-						      .documents = r->corpus_vectors.vectors,
-						      .title = "searching"},
-			      r->near));
+	TRY(text_search_nearest(&r->search, r->most, r->near));
 	for (int64_t q = 0; q < r->judged_count; q++) {
 		const char *id = r->queries.ids[r->judged[q]];
 		for (int64_t i = 0; i < r->most && r->counts[q] < wanted; i++) {
@@ -170,7 +121,7 @@ static enum status search(struct retrieval *r)
 
 static enum status rerank_query(struct retrieval *r, int64_t q, struct text_input *pairs, double *scores)
 {
-	const struct text_pass pass = {.model = &r->reranker};
+	const struct text_pass pass = {.model = &r->search.reranker};
 	struct retrieved *found = r->found + q * r->most;
 	for (int64_t i = 0; i < r->counts[q]; i++)
 		pairs[i] = (struct text_input){.text = r->queries.texts[r->judged[q]],
@@ -187,8 +138,7 @@ static enum status rerank(struct retrieval *r)
 	struct progress progress;
 	double *scores = NULL;
 	enum status status;
-	TRY(text_model_open(&r->reranker, r->settings->reranker, r->pool, &r->of_models));
-	TRY(text_pass_check_reranker(&r->reranker, r->settings->reranker));
+	TRY(text_search_open_reranker(&r->search, r->settings->reranker));
 	progress_start(&progress, "reranking", 0, r->judged_count, "queries");
 	TRY_GOTO(memory_new(&pairs, r->most, sizeof *pairs, "pairs"), done);
 	TRY_GOTO(memory_new(&scores, r->most, sizeof *scores, "scores"), done);
@@ -242,10 +192,8 @@ static enum status measure(struct retrieval *r, struct measures *out)
 static enum status evaluate(struct retrieval *r, const char *model, struct measures *out)
 {
 	TRY(read_files(r));
-	TRY(pool_create(&r->pool, (int)r->of_models.device.threads));
-	if (model)
-		TRY(text_model_open(&r->model, model, r->pool, &r->of_models));
-	TRY(get_vectors(r, model));
+	TRY(text_search_open(&r->search, model));
+	TRY(get_vectors(r));
 	TRY(search(r));
 	if (r->settings->reranker)
 		TRY(rerank(r));
@@ -256,20 +204,15 @@ enum status retrieval_evaluate(const struct retrieval_settings *settings, const 
 			       int64_t micro_batch_tokens, const struct device_options *device, struct measures *out)
 {
 	struct retrieval r = {.settings = settings,
-			      .of_models = {.device = *device,
-					    .batch_tokens = micro_batch_tokens,
-					    .max_seq_length = max_seq_length,
-					    .no_blanks = true,
-					    .tool = "evaluate"}};
+			      .search = {.options = &settings->search,
+					 .of_models = {.device = *device,
+						       .batch_tokens = micro_batch_tokens,
+						       .max_seq_length = max_seq_length,
+						       .no_blanks = true,
+						       .tool = "evaluate"}}};
 	stop_install();
 	enum status status = evaluate(&r, model, out);
-	text_model_close(&r.reranker);
-	text_model_close(&r.model);
-	if (r.be)
-		backend_close(r.be);
-	pool_free(r.pool);
-	text_vectors_release(&r.query_vectors);
-	text_vectors_release(&r.corpus_vectors);
+	text_search_close(&r.search);
 	text_list_release(&r.queries);
 	text_list_release(&r.documents);
 	judgments_release(&r.judgments);

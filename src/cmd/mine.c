@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/open.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -13,13 +12,14 @@
 #include "cmd/saved_models.h"
 #include "infer/device_options.h"
 #include "infer/hard_negatives.h"
-#include "infer/text_pass.h"
+#include "infer/text_search.h"
 #include "tasks/ranking_file.h"
 #include "tasks/retrieval_files.h"
 
 /* Values of its options that are left open become NaN or, of range_max, what follows from the others. */
 struct mine_settings {
-	const char *model, *reranker, *query_vectors, *corpus_vectors, *corpus_column, *query_prompt, *document_prompt, *out;
+	const char *model, *reranker, *corpus_column, *out;
+	struct search_options search;
 	struct option_list train, corpus;
 	struct column_choice columns;
 	struct negative_choice {
@@ -28,7 +28,6 @@ struct mine_settings {
 	} choice;
 	enum { SAMPLE_TOP, SAMPLE_RANDOM } sampling;
 	enum { ROWS_TUPLE, ROWS_TRIPLET } format;
-	enum similarity similarity;
 	int64_t max_seq_length, micro_batch_tokens;
 	bool output_scores;
 	struct device_options device;
@@ -50,15 +49,7 @@ static const struct option mine_options[] = {
 	 .help = "column of the corpus that holds its texts"},
 	{.help = "Vectors"},
 	{ROW(model, ROLE_PLACE, "FOLDER"), .alias = "model_name_or_path", .help = "model that turns the texts into vectors"},
-	{ROW(query_vectors, ROLE_PLACE, "FILE.npy"),
-	 .help = "instead: vectors of the first texts, one for each row of --train, as embed --format npy writes them"},
-	{ROW(corpus_vectors, ROLE_PLACE, "FILE.npy"),
-	 .help = "vectors of the corpus, one for each of its texts; without --corpus, of the second texts"},
-	{ROW(query_prompt, ROLE_RESULT, "TEXT"), .fallback_text = "that of the model's folder",
-	 .help = "put this before the first texts"},
-	{ROW(document_prompt, ROLE_RESULT, "TEXT"), .alias = "corpus_prompt", .fallback_text = "that of the model's folder",
-	 .help = "put this before the texts of the corpus"},
-	{ROW(similarity, ROLE_RESULT, "NAME"), .range = "cosine|dot", .fallback = "cosine", .help = "what makes vectors near"},
+	{.group = search_rows, .field = FIELD(search)},
 	{ROW(max_seq_length, ROLE_RESULT, "N"), .range = "8..65536", .fallback_text = "as the folder says",
 	 .help = "maximum number of tokens per text; longer texts are truncated"},
 	{.help = "Which negatives"},
@@ -123,11 +114,7 @@ struct mine {
 	int32_t *positives; /* [pairs] documents */
 	double *scores;     /* [pairs] of those, with their queries; NaN: unknown */
 	int64_t most_positives;
-	/* Vectors. */
-	struct pool *pool;
-	struct backend *be;
-	struct text_model model, reranker;
-	struct text_vectors query_vectors, corpus_vectors;
+	struct text_search search;
 	/* What was found. */
 	int64_t most;
 	struct nearest_row *found; /* [query_count, most] */
@@ -152,7 +139,7 @@ static enum status read_corpus(struct mine *mine)
 		TRY(text_list_read(&mine->corpus, settings->corpus.values[i], settings->corpus_column));
 	mine->corpus_rows = settings->corpus.count > 0 ? mine->corpus.count : mine->pairs.count;
 	for (int64_t i = 0; i < mine->pairs.count; i++)
-		if (settings->corpus.count == 0 || !settings->corpus_vectors)
+		if (settings->corpus.count == 0 || !settings->search.corpus_vectors)
 			TRY(text_list_add(&mine->corpus, mine->pairs.examples[i].pair, NULL));
 	if (mine->corpus.count > INT32_MAX || mine->pairs.count > INT32_MAX)
 		return error_set(ERR_USAGE, "more than %d texts", INT32_MAX);
@@ -217,63 +204,20 @@ static enum status read_texts(struct mine *mine)
 
 /* ---- Vectors ---- */
 
-static enum status open_model(struct mine *mine, const char *folder, struct text_model *out)
-{
-	const struct text_model_settings settings = {.device = mine->settings->device,
-						     .batch_tokens = mine->settings->micro_batch_tokens,
-						     .max_seq_length = mine->settings->max_seq_length,
-						     .no_blanks = true,
-						     .tool = "mine"};
-	return text_model_open(out, folder, mine->pool, &settings);
-}
-
-static enum status get_query_vectors(struct mine *mine, const char **texts)
-{
-	const struct mine_settings *settings = mine->settings;
-	const char *prompt =
-		settings->query_prompt ? settings->query_prompt : sentence_folder_query_prompt(&mine->model.sentences);
-	if (settings->query_vectors)
-		return text_vectors_map(&mine->query_vectors, settings->query_vectors, mine->pairs.count, "pairs", mine->queries,
-					mine->query_count);
-	for (int64_t q = 0; q < mine->query_count; q++)
-		texts[q] = mine->pairs.examples[mine->queries[q]].text;
-	return text_vectors_make(&mine->query_vectors, &(struct text_pass){&mine->model, "first texts", prompt}, texts,
-				 mine->query_count);
-}
-
-static enum status get_corpus_vectors(struct mine *mine, const char **texts)
-{
-	const struct mine_settings *settings = mine->settings;
-	const char *prompt =
-		settings->document_prompt ? settings->document_prompt : sentence_folder_document_prompt(&mine->model.sentences);
-	if (settings->corpus_vectors)
-		return text_vectors_map(&mine->corpus_vectors, settings->corpus_vectors, mine->corpus_rows, "texts in the corpus",
-					mine->documents, mine->document_count);
-	for (int64_t d = 0; d < mine->document_count; d++)
-		texts[d] = mine->corpus.texts[mine->documents[d]];
-	return text_vectors_make(&mine->corpus_vectors, &(struct text_pass){&mine->model, "corpus", prompt}, texts,
-				 mine->document_count);
-}
-
 static enum status get_vectors(struct mine *mine)
 {
-	const char *folder = mine->settings->model, **texts;
-	if (folder)
-		TRY(open_model(mine, folder, &mine->model));
-	if (folder && !mine->model.makes_vectors)
-		return error_set(ERR_USAGE, "'%s' answers a task and makes no vectors", folder);
-	TRY(memory_new(&texts, mine->document_count > mine->query_count ? mine->document_count : mine->query_count, sizeof *texts,
-		       "texts"));
-	enum status status = get_query_vectors(mine, texts);
-	if (status == OK)
-		status = get_corpus_vectors(mine, texts);
+	const char **texts;
+	TRY(memory_new(&texts, mine->query_count + mine->document_count, sizeof *texts, "texts"));
+	for (int64_t q = 0; q < mine->query_count; q++)
+		texts[q] = mine->pairs.examples[mine->queries[q]].text;
+	for (int64_t d = 0; d < mine->document_count; d++)
+		texts[mine->query_count + d] = mine->corpus.texts[mine->documents[d]];
+	const struct searched_texts queries = {"pairs", texts, mine->query_count, mine->pairs.count, mine->queries};
+	const struct searched_texts documents = {"texts in the corpus", texts + mine->query_count, mine->document_count,
+						 mine->corpus_rows, mine->documents};
+	enum status status = text_search_vectors(&mine->search, &queries, &documents);
 	free(texts);
-	TRY(status);
-	int64_t width = mine->query_vectors.vectors.width, other = mine->corpus_vectors.vectors.width;
-	return width == other
-		       ? OK
-		       : error_set(ERR_DATA, "the vectors of the pairs have %" PRId64 " numbers, those of the corpus %" PRId64,
-				   width, other);
+	return status;
 }
 
 /* ---- The search, and what is taken from it ---- */
@@ -286,27 +230,16 @@ static bool has_rules(const struct negative_choice *choice)
 
 static enum status search(struct mine *mine, int64_t range_max)
 {
-	struct device_options on_cpu = {.device = DEVICE_CPU, .precision = mine->settings->device.precision};
-	if (on_cpu.precision != PRECISION_FP32 && on_cpu.precision != PRECISION_BF16)
-		on_cpu.precision = PRECISION_FASTEST;
+	const struct vectors *queries = &mine->search.queries.vectors, *documents = &mine->search.documents.vectors;
 	/* As many candidates remain even if all positives, and the text itself, are among the nearest. */
 	mine->most = range_max + mine->most_positives + 1;
 	mine->most = mine->most < mine->document_count ? mine->most : mine->document_count;
 	TRY(memory_new(&mine->found, mine->query_count * mine->most, sizeof *mine->found, "the nearest texts"));
-	TRY(device_open_on(&on_cpu, true, mine->pool, &mine->be));
-	const struct vector_search search = {.backend = mine->be,
-					     .nearest = backend_nearest(mine->be),
-					     .similarity = mine->settings->similarity,
-					     .most = mine->most,
-					     .queries = mine->query_vectors.vectors,
-					     .documents = mine->corpus_vectors.vectors,
-					     .title = "searching"};
-	TRY(vector_search_run(&search, mine->found));
+	TRY(text_search_nearest(&mine->search, mine->most, mine->found));
 	for (int64_t q = 0; q < mine->query_count; q++)
 		for (int64_t i = mine->starts[q]; i < mine->starts[q + 1]; i++)
-			mine->scores[i] =
-				vectors_similarity(search.similarity, vector_at(&search.queries, q),
-						   vector_at(&search.documents, mine->positives[i]), search.queries.width);
+			mine->scores[i] = vectors_similarity(mine->settings->search.similarity, vector_at(queries, q),
+							     vector_at(documents, mine->positives[i]), queries->width);
 	return OK;
 }
 
@@ -321,7 +254,7 @@ static const char *document_text(const struct mine *mine, int32_t document)
 /* Replaces the scores of query [first, end) and their positives by those of the reranker. */
 static enum status rerank_queries(struct mine *mine, int64_t first, int64_t end, struct text_input *pairs, double *scores)
 {
-	const struct text_pass pass = {.model = &mine->reranker};
+	const struct text_pass pass = {.model = &mine->search.reranker};
 	int64_t count = 0;
 	for (int64_t q = first; q < end; q++) {
 		const char *query = mine->pairs.examples[mine->queries[q]].text;
@@ -350,8 +283,7 @@ static enum status rerank(struct mine *mine)
 	struct progress progress;
 	double *scores = NULL;
 	enum status status;
-	TRY(open_model(mine, mine->settings->reranker, &mine->reranker));
-	TRY(text_pass_check_reranker(&mine->reranker, mine->settings->reranker));
+	TRY(text_search_open_reranker(&mine->search, mine->settings->reranker));
 	progress_start(&progress, "reranking", 0, mine->query_count, "queries");
 	TRY_GOTO(memory_new(&pairs, step * room, sizeof *pairs, "pairs"), done);
 	TRY_GOTO(memory_new(&scores, step * room, sizeof *scores, "scores"), done);
@@ -515,15 +447,13 @@ static enum status check_mine(struct options *options)
 {
 	const struct mine_settings *settings = options->settings;
 	const struct negative_choice *choice = &settings->choice;
-	enum status status = OK;
+	enum status status;
 	TRY(options_require(options, "train", "pairs of texts that belong together: bertc mine --train pairs.tsv"));
 	TRY(options_require(options, "out", "the file to write: --out triplets.jsonl"));
 	TRY(saved_model_check(options, settings->model));
 	TRY(saved_model_check(options, settings->reranker));
-	if (!settings->model && (!settings->query_vectors || !settings->corpus_vectors))
-		status = error_hinted(error_set(ERR_USAGE, "there are no vectors to search"),
-				      "--model FOLDER makes them; --query_vectors and --corpus_vectors name files of them");
-	else if (choice->range_max > 0 && choice->range_max - choice->range_min < choice->num_negatives)
+	status = text_search_check(&settings->search, settings->model);
+	if (status == OK && choice->range_max > 0 && choice->range_max - choice->range_min < choice->num_negatives)
 		status = error_set(ERR_USAGE,
 				   "--num_negatives %" PRId64 " cannot be taken from --range_min %" PRId64
 				   " to --range_max %" PRId64,
@@ -547,7 +477,7 @@ static enum status mine_all(struct mine *mine)
 	/* As in sentence-transformers: rules may leave out most of the nearest texts. */
 	if (rules.range_max == 0)
 		rules.range_max = rules.range_min + rules.count * (has_rules(choice) ? 10 : 1) + mine->most_positives;
-	TRY(pool_create(&mine->pool, (int)mine->settings->device.threads));
+	TRY(text_search_open(&mine->search, mine->settings->model));
 	TRY(get_vectors(mine));
 	TRY(search(mine, rules.range_max));
 	if (mine->settings->reranker)
@@ -557,16 +487,17 @@ static enum status mine_all(struct mine *mine)
 
 static enum status run_mine(struct options *options)
 {
-	struct mine mine = {.settings = options->settings};
+	const struct mine_settings *settings = options->settings;
+	struct mine mine = {.settings = settings,
+			    .search = {.options = &settings->search,
+				       .of_models = {.device = settings->device,
+						     .batch_tokens = settings->micro_batch_tokens,
+						     .max_seq_length = settings->max_seq_length,
+						     .no_blanks = true,
+						     .tool = "mine"}}};
 	stop_install();
 	enum status status = mine_all(&mine);
-	text_model_close(&mine.reranker);
-	text_model_close(&mine.model);
-	if (mine.be)
-		backend_close(mine.be);
-	pool_free(mine.pool);
-	text_vectors_release(&mine.query_vectors);
-	text_vectors_release(&mine.corpus_vectors);
+	text_search_close(&mine.search);
 	free(mine.found);
 	free(mine.documents);
 	free(mine.queries);

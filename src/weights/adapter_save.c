@@ -164,20 +164,11 @@ static enum status save_adapter_weights(const char *folder, const struct model_f
 	TRY_GOTO(memory_new(&names, model->parameter_count, sizeof *names, "weights of a file"), done);
 	for (int64_t i = model->adapted[0].a; i < model->parameter_count; i++) {
 		const struct parameter *parameter = &model->parameters[i];
-		int rank = parameter_rank(parameter);
 		if (parameter->training && !content->training)
 			continue;
 		model_folder_tensor_name(model, parameter, content->task, name);
 		snprintf(names[count], sizeof *names, ADAPTER_PREFIX "%s", name);
-		entries[count] = (struct safetensors_entry){
-			.name = names[count],
-			.dtype = ST_F32,
-			.rank = rank,
-			.shape = {rank == 2 ? parameter->rows : parameter->columns, rank == 2 ? parameter->columns : 0},
-			.count = parameter->count,
-			.data = content->slab + parameter->offset,
-			.bytes = (uint64_t)parameter->count * sizeof(float),
-		};
+		entries[count] = model_folder_entry(parameter, content->slab, names[count]);
 		count++;
 	}
 	TRY_GOTO(path_join(path, folder, ADAPTER_WEIGHTS_FILE), done);

@@ -418,6 +418,20 @@ void model_folder_tensor_name(const struct model *model, const struct parameter 
 	tensor_name_to_form(model, parameter->name + (bare ? strlen(prefix) : 0), out);
 }
 
+struct safetensors_entry model_folder_entry(const struct parameter *parameter, const float *slab, const char *name)
+{
+	int rank = parameter_rank(parameter);
+	return (struct safetensors_entry){
+		.name = name,
+		.dtype = ST_F32,
+		.rank = rank,
+		.shape = {rank == 2 ? parameter->rows : parameter->columns, rank == 2 ? parameter->columns : 0},
+		.count = parameter->count,
+		.data = slab + parameter->offset,
+		.bytes = (uint64_t)parameter->count * sizeof(float),
+	};
+}
+
 static enum status save_weights(const char *folder, const struct model_folder_content *content, struct folder_files *files)
 {
 	const struct model *model = content->model;
@@ -432,19 +446,10 @@ static enum status save_weights(const char *folder, const struct model_folder_co
 	TRY_GOTO(memory_new(&names, model->parameter_count, sizeof *names, "weights of a file"), done);
 	for (int64_t i = 0; i < model->parameter_count; i++) {
 		const struct parameter *parameter = &model->parameters[i];
-		int rank = parameter_rank(parameter);
 		if (parameter->training && !content->training)
 			continue;
 		model_folder_tensor_name(model, parameter, content->task, names[i]);
-		entries[count++] = (struct safetensors_entry){
-			.name = names[i],
-			.dtype = ST_F32,
-			.rank = rank,
-			.shape = {rank == 2 ? parameter->rows : parameter->columns, rank == 2 ? parameter->columns : 0},
-			.count = parameter->count,
-			.data = content->slab + parameter->offset,
-			.bytes = (uint64_t)parameter->count * sizeof(float),
-		};
+		entries[count++] = model_folder_entry(parameter, content->slab, names[i]);
 		if (model->config.untied && strcmp(parameter->name, PREDICTION_BIAS) == 0)
 			bias = &entries[count - 1];
 	}

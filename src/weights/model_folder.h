@@ -97,6 +97,8 @@ MUST_USE enum status model_folder_save_description(const char *folder, const str
  * prefix "bert.". */
 void model_folder_tensor_name(const struct model *model, const struct parameter *parameter, const struct task_config *task,
 			      char out[TENSOR_NAME_BYTES]);
+/* What a file of weights says of a parameter, whose values are in `slab`, under `name`; both are borrowed. */
+struct safetensors_entry model_folder_entry(const struct parameter *parameter, const float *slab, const char *name);
 /* Writes the same files and the weights, model.safetensors (F32). Publishing the folder as a whole is up to the
  * caller. */
 MUST_USE enum status model_folder_save(const char *folder, const struct model_folder_content *content,
