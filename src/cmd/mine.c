@@ -89,10 +89,13 @@ static const struct command_text mine_text = {
 	.synopsis = "--train FILE... (--model FOLDER | --query_vectors FILE.npy --corpus_vectors FILE.npy) --out FILE [options]",
 	.summary = "find hard negatives for pairs of texts",
 	.description =
-		"For each first text of the pairs, finds the texts of a corpus with the nearest vectors, by an exact search, and "
+		"For each first text of the pairs, the query, finds the texts of a corpus with the nearest vectors, by an exact "
+		"search, and "
 		"leaves out those that belong to it and those that the rules exclude. What is left are hard negatives: texts "
 		"that the model takes for similar. The rows that are written train with finetune --task embedding. Vectors in "
-		"files are mapped, not read into memory; those that --model makes are kept in memory.",
+		"files are mapped, not read into memory, and belong to the rows of --train and to the texts of --corpus or, "
+		"without it, to "
+		"the second texts; those that --model makes are kept in memory.",
 	.examples = "bertc mine --model runs/vectors --train pairs.tsv --corpus corpus.txt --relative_margin 0.05 --out "
 		    "triplets.jsonl\tthree negatives per pair, none nearer than 95% of the positive\n",
 };

@@ -32,7 +32,7 @@ extern struct emulated_device emulated_device;
 
 /* Seed of the order in which the blocks of a launch and the warps of a block run; 0: in order of their numbers. */
 extern uint64_t emulated_order;
-/* Whether races are looked for (not with EMULATED_RACES=0 in the environment): this takes four times as long, and eight
+/* Whether races are looked for (not with EMULATED_RACES=0 in the environment): this takes longer, and eight
  * bytes for each byte of memory that kernels touch. */
 extern bool emulated_race_check;
 /* Kernels launched so far; and a failure to simulate: the n-th launch from now makes the device fail with `error` (an ECC
