@@ -216,8 +216,16 @@ static enum status parse_number(struct parser *parser, struct json *value)
 		parser->at++;
 	bool zero = peek(parser) == '0';
 	size_t digits = skip_digits(parser);
-	if (digits == 0)
-		return parse_error(parser, start, "unexpected character");
+	if (digits == 0) { /* Python writes NaN and Infinity */
+		const char *rest = parser->text + parser->at;
+		size_t left = parser->size - parser->at;
+		bool is_nan = left >= 3 && memcmp(rest, "NaN", 3) == 0,
+		     is_infinite = left >= 8 && memcmp(rest, "Infinity", 8) == 0;
+		return parse_error(parser, start,
+				   is_nan        ? "NaN is not a number of JSON"
+				   : is_infinite ? "Infinity is not a number of JSON"
+						 : "unexpected character");
+	}
 	if (zero && digits > 1)
 		return parse_error(parser, start, "number with a leading zero");
 	if (peek(parser) == '.') {

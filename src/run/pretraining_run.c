@@ -146,8 +146,17 @@ static enum status settle_next_sentence(struct pretraining_run *pretraining)
 	return OK;
 }
 
-/* Reports a mistyped name, and sequences too long for the model, before the text is prepared. Models chosen later are of a named
- * size. */
+static enum status check_rows(const char *model, const struct model_config *config, const struct vocab *vocab)
+{
+	if (config->vocab_size >= vocab->count)
+		return OK;
+	return error_hinted(error_set(ERR_STATE, "'%s' has vocab_size %d, the vocabulary has %d entries", model,
+				      config->vocab_size, vocab->count),
+			    "give the vocabulary that belongs to this model: its tokenizer's files, or --vocab_file");
+}
+
+/* Reports a mistyped name, a vocabulary of another model, and sequences too long for the model, before the text is prepared.
+ * Models chosen later are of a named size. */
 static enum status check_model(struct pretraining_run *pretraining)
 {
 	const struct initial_options *given = &given_in(pretraining)->initial;
@@ -165,6 +174,8 @@ static enum status check_model(struct pretraining_run *pretraining)
 	if (!run->start.resumed)
 		TRY(resize_model(pretraining, &config));
 	TRY(check_shape(pretraining, &config));
+	if (pretraining->initial.vocab_path && !given->model && !given->remap_vocab)
+		TRY(check_rows(pretraining->initial.path, &config, &pretraining->initial.vocab));
 	bool fixed = given->init_positions == POSITIONS_SAME;
 	for (int64_t i = 0; fixed && i < run->phase_count; i++)
 		if (pretraining->data.phases[i].input_file.count == 0) /* static instances determine the length themselves */
@@ -238,10 +249,7 @@ static enum status choose_model(struct pretraining_run *pretraining)
 	initial_weights_fit(&pretraining->initial, run->vocab->count, run_longest(run), config);
 	if (config->vocab_size == 0)
 		config->vocab_size = run->vocab->count;
-	if (config->vocab_size < run->vocab->count)
-		return error_hinted(error_set(ERR_STATE, "'%s' has vocab_size %d, the vocabulary has %d entries", model,
-					      config->vocab_size, run->vocab->count),
-				    "give the --vocab_file that belongs to this model");
+	TRY(check_rows(model, config, run->vocab));
 	if (!run->start.resumed)
 		vocab_warn_of_rows(model, run->vocab->count, config->vocab_size);
 	const struct model_config own = *config;

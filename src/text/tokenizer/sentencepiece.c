@@ -1,6 +1,7 @@
 /* Reads sentencepiece's model file, and normalizes as it says. */
 #include "text/tokenizer/sentencepiece.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
@@ -59,6 +60,9 @@ static enum status read_piece(struct reading *r, struct byte_range message)
 	}
 	if (piece.size == 0 || type < TYPE_NORMAL || type > TYPE_BYTE || m->count == INT32_MAX - 8)
 		return malformed(r->path);
+	if (!isfinite(piece.score))
+		return error_set(ERR_DATA, "'%s': the score of piece %d, '%.*s', is %s", r->path, m->count,
+				 piece.size > 100 ? 100 : (int)piece.size, piece.text, isnan(piece.score) ? "NaN" : "infinite");
 	if (type == TYPE_USER_DEFINED)
 		piece.kind = UNIGRAM_USER_DEFINED;
 	else if (type != TYPE_NORMAL)
