@@ -15,9 +15,15 @@ MUST_USE enum status budget_flops(struct machine *machine, double seconds, doubl
 /* The named model size on which to spend them: the one whose number of encoder parameters is nearest to sqrt(C / 120), where C is
  * the number of operations that its training achieves; it then sees about 20 tokens per parameter (Hoffmann et al. 2022). */
 const char *budget_model(double flops, bool on_gpu);
-/* Number of tokens that a model of this shape sees for `flops`, in sequences of `length` tokens, a share `masked` of which is
- * predicted. */
-double budget_tokens(double flops, bool on_gpu, const struct model_config *config, const struct model_heads *heads, double length,
+/* Times a few steps of a model of this shape (of its first layers) on random sequences of this length, which takes some 3 % of
+ * `seconds` and at most about 5 s, and sets machine->training_rate. Does nothing on GPUs, for which the rule was fitted to whole
+ * steps, nor before budget_flops(). [all] */
+MUST_USE enum status budget_measure(struct machine *machine, const struct model_config *config, int32_t length, double seconds);
+/* FLOP/s of training steps on all ranks together: as measured, else budget_share() of the products' rate. */
+double budget_rate(const struct machine *machine, int32_t hidden_size);
+/* Number of tokens that a model of this shape sees for `flops` of training, in sequences of `length` tokens, a share `masked` of
+ * which is predicted. */
+double budget_tokens(double flops, const struct model_config *config, const struct model_heads *heads, double length,
 		     double masked);
 /* Instances per update: `usual`, halved (down to 16 at the least) as long as there would be fewer than 4,000 updates. */
 int64_t budget_batch(double tokens, double length, int64_t usual);

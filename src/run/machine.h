@@ -18,6 +18,7 @@ struct machine {
 	struct pool *pool;
 	struct backend *backend; /* the queues of this rank's device */
 	double gemm_rate;        /* FLOP/s of matrix products, all ranks together; 0: unknown */
+	double training_rate;    /* the same of training steps, if it was measured (run/budget.h) */
 };
 
 /* Finds out which rank this process is and how many there are. Call it before any thread is started and before anything queries

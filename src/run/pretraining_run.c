@@ -293,8 +293,12 @@ static enum status too_little_text(int64_t tokens, int64_t length)
 static enum status tokens_in_time(struct pretraining_run *pretraining, int64_t index, double *out_mean, double *out_tokens)
 {
 	const struct run *run = pretraining->run;
+	const struct model_config *config = &run->config;
+	double seconds = run->phases[index].seconds;
 	TRY(mean_length(pretraining, index, out_mean));
-	*out_tokens = budget_tokens(pretraining->budget, machine_on_gpu(run->machine), &run->config, run->task->heads, *out_mean,
+	if (run->machine->training_rate <= 0)
+		TRY(budget_measure(run->machine, config, (int32_t)ceil(*out_mean), seconds));
+	*out_tokens = budget_tokens(seconds * budget_rate(run->machine, config->hidden_size), config, run->task->heads, *out_mean,
 				    pretraining->data.phases[index].training.masked_lm_prob);
 	return OK;
 }

@@ -227,10 +227,11 @@ static double phase_work(const struct run *run, int64_t index, int64_t *out_step
 /* Estimates the duration before the first step can be timed. */
 static void note_time(const struct run *run)
 {
-	double flops = 0, rate = run->machine->gemm_rate * budget_share(run->config.hidden_size, machine_on_gpu(run->machine));
+	bool measured = run->machine->training_rate > 0;
+	double flops = 0, rate = budget_rate(run->machine, run->config.hidden_size);
 	int64_t steps = 0, left;
 	char count[FORMAT_BYTES], whole[FORMAT_BYTES], each[FORMAT_BYTES];
-	if (!is_first_rank(run->machine->comm) || rate <= 0)
+	if (!is_first_rank(run->machine->comm) || run->machine->gemm_rate <= 0)
 		return;
 	for (int64_t i = run->start.state.phase.index; i < run->phase_count; i++) {
 		double work = phase_work(run, i, &left);
@@ -244,10 +245,10 @@ static void note_time(const struct run *run)
 	if (limit > 0 && left_of_time <= 0)
 		return;
 	if (limit > 0)
-		log_note("time: %s, enough for about %s of about %s (estimated from this machine's speed in matrix products)",
-			 format_duration(whole, left_of_time),
+		log_note("time: %s, enough for about %s of about %s (estimated from %s)", format_duration(whole, left_of_time),
 			 format_counted(count, (int64_t)((left_of_time) * (double)steps / seconds), "step", "steps"),
-			 format_duration(each, seconds / (double)steps));
+			 format_duration(each, seconds / (double)steps),
+			 measured ? "a few steps on random text" : "this machine's speed in matrix products");
 	else if (seconds < 60)
 		log_note("time: less than a minute for %s", format_counted(count, steps, "step", "steps"));
 	else

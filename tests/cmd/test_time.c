@@ -111,8 +111,7 @@ static void more_buys_a_larger_model(void **state)
 	struct model_config base;
 	assert_ok(model_config_named(&base, "base"));
 	base.vocab_size = 30522;
-	assert_near(budget_tokens(69.9e12 / budget_share(768, false), false, &base, &model_heads_pretraining, 128, 20.0 / 128),
-		    128e3, 100);
+	assert_near(budget_tokens(69.9e12, &base, &model_heads_pretraining, 128, 20.0 / 128), 128e3, 100);
 
 	assert_int_equal(budget_batch(1e9, 100, 64), 64);
 	assert_int_equal(budget_batch(100.0 * 64 * 3000, 100, 64), 32);
