@@ -22,8 +22,8 @@ struct table_options {
 	enum table_choice header; /* whether a delimited file begins with the names of its columns */
 	enum table_choice quotes; /* whether fields are quoted as in RFC 4180, or '"' is an ordinary character */
 	char delimiter;           /* 0: detect */
-	/* Rows may differ in their number of fields if most have at least this many, and then all must. Otherwise, and with 0,
-	 * every row must have as many fields as most rows. */
+	/* Rows of a table with tabs may differ in their number of fields if most have at least this many, and then all must.
+	 * Otherwise, with 0, and with commas (which an unquoted text may contain), every row must have as many as most rows. */
 	int64_t least_fields;
 	/* Names of columns, ignoring case; both lists end with NULL, and may be NULL. */
 	const char *const *known_names; /* usual names, which show a header unless the table shows that they are data */

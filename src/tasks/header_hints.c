@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
+#include "base/numbers.h"
 
 /* Training records the columns of a file without a header by this name and their number. */
 #define UNNAMED "column "
@@ -44,13 +45,33 @@ static enum status add_all(struct header_hints *hints, const char *names)
 	return OK;
 }
 
+/* The last of the columns given; 0: there are none, or some are not numbers from 1. */
+static int64_t last_number(const char *const *given, size_t count)
+{
+	int64_t last = 0;
+	for (size_t i = 0; i < count; i++) {
+		for (const char *at = given[i]; at && *at; at += *at == ',') {
+			char *end;
+			long long number = strtoll(at, &end, 10);
+			if (end == at || number < 1 || (*end != '\0' && *end != ','))
+				return 0;
+			last = larger(last, number);
+			at = end;
+		}
+	}
+	return last;
+}
+
 enum status header_hints_find(struct header_hints *hints, const struct column_choice *given, const struct column_choice *trained,
 			      const char *more, const char *const *usual, struct table_options *out)
 {
 	const char *const names[] = {given->text,   given->pair,    given->label, given->id, trained->text,
 				     trained->pair, trained->label, trained->id,  more};
+	const char *const asked_for[] = {given->text, given->pair, given->label, given->id, more};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		TRY(add_all(hints, names[i]));
+	if (out->least_fields == 0)
+		out->least_fields = last_number(asked_for, sizeof asked_for / sizeof *asked_for);
 	out->known_names = usual;
 	out->given_names = hints->given;
 	out->rather_no_header = trained->text && is_unnamed(trained->text, strlen(trained->text));
@@ -66,6 +87,11 @@ void header_hints_release(struct header_hints *hints)
 
 void header_hints_describe(const struct table *table, struct buffer *out)
 {
+	int64_t longer = 0;
+	for (int64_t i = 0; i < table->row_count && table->form == TABLE_DELIMITED; i++)
+		longer += table->rows[i].field_count > table->column_count;
+	if (longer > 0)
+		buffer_format(out, "; %lld rows have more fields, which are not used", (long long)longer);
 	if (table->odd_name)
 		buffer_format(out, "; the first line, %s'%.60s', is taken as %s, not as a header",
 			      table->column_count > 1 ? "with " : "", table->odd_name,

@@ -14,12 +14,13 @@ struct header_hints {
 };
 
 /* Sets the names in `out`. `given`, `trained`, and `more` (which may be NULL) have names or numbers, each one or several between
- * commas. */
+ * commas. If all that are given are numbers, the rows of a table with tabs may have more fields than there are columns, as in STS
+ * benchmark's files (out->least_fields). */
 MUST_USE enum status header_hints_find(struct header_hints *hints, const struct column_choice *given,
 				       const struct column_choice *trained, const char *more, const char *const *usual,
 				       struct table_options *out);
 void header_hints_release(struct header_hints *hints);
-/* Appends what a first row with a usual name was taken for, if there may be doubt. */
+/* Appends what may be in doubt: what a first row with a usual name was taken for, and rows with more fields than columns. */
 void header_hints_describe(const struct table *table, struct buffer *out);
 
 #endif

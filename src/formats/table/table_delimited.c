@@ -163,7 +163,7 @@ enum status table_read_delimited(struct table *table, const struct table_options
 
 	if (!table->like)
 		TRY(table_usual_fields(table, &expected));
-	int64_t least = options->least_fields <= expected ? options->least_fields : 0;
+	int64_t least = table->delimiter == '\t' && options->least_fields <= expected ? options->least_fields : 0;
 	struct splitter splitter = {.text = buffer_string(&table->text),
 				    .size = table->text.size,
 				    .line = table->first_line,
