@@ -62,10 +62,11 @@ static const struct option embed_options[] = {
 	{ROW(truncate_dim, ROLE_RESULT, "N"), .range = "1..", .fallback_text = "as the folder says, else all",
 	 .help = "keep only this many numbers of each vector, after normalization"},
 	{ROW(vector_type, ROLE_RESULT, "NAME"), .range = "float32|int8|uint8|binary|ubinary", .fallback = "float32",
-	 .help = "numbers as they are, in a byte each, or in a bit each, as sentence-transformers' quantize_embeddings makes "
-	 "them"},
+	 .help = "how numbers are stored: as they are, in one byte each, or in one bit each, as sentence-transformers' "
+	 "quantize_embeddings does it"},
 	{ROW(calibration_vectors, ROLE_SOURCE, "FILE.npy"),
-	 .help = "vectors of similar texts, in float32, whose ranges of numbers --vector_type int8 and uint8 divide into steps"},
+	 .help = "float32 vectors of similar texts; --vector_type int8 and uint8 divide the ranges of their numbers into "
+	 "steps"},
 	{.help = "Output"},
 	{ROW(format, ROLE_RESULT, "NAME"), .range = "auto|jsonl|npy|tsv|google", .fallback = "auto",
 	 .help = "jsonl: {\"embedding\": [...]} for each text; npy: one NumPy array, to --out only; tsv: numbers separated by "

@@ -99,12 +99,12 @@ static const struct command_text evaluate_text = {
 		"[options]",
 	.summary = "evaluate a model on text, examples, or retrieval, or a file of predictions",
 	.description =
-		"Masks and next-sentence pairs are drawn from a fixed seed, so that two models, or one model at two times, are "
-		"scored on exactly the same predictions. Static instances (--input_file) already have their masks.\n\nWith "
-		"--test, a fine-tuned model is scored on labeled examples of its task. --calibrate and --thresholds change the "
-		"model's folder: how it turns its outputs into probabilities and answers from then on.\n\nWith --retrieval, a "
-		"corpus is searched for queries, and what is found is compared with judgments: nDCG, MAP, recall, and MRR as "
-		"trec_eval computes them.\n\nWith --predictions, no model is run: "
+		"Masks and next-sentence pairs are drawn from a fixed seed, so that two models, or one model at two times, "
+		"are scored on exactly the same predictions. Static instances (--input_file) already have their masks.\n\n"
+		"With --test, a fine-tuned model is scored on labeled examples of its task. --calibrate and --thresholds "
+		"change the model's folder: they determine how it makes probabilities and answers of its outputs from then "
+		"on.\n\nWith --retrieval, a corpus is searched for queries, and the documents found are compared with "
+		"judgments: nDCG, MAP, recall, and MRR as trec_eval computes them.\n\nWith --predictions, no model is run: "
 		"the answers in a file, from any program, are compared with those of a test set, and the measures are the "
 		"official ones of SQuAD 1.1, of SQuAD 2.0 (--version_2_with_negative) or of CMRC 2018.",
 	.examples = "bertc evaluate --model runs/mine --corpus test.txt --json\tone JSON object on standard output\n"

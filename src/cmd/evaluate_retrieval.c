@@ -18,15 +18,15 @@
 const struct option retrieval_rows[] = {
 	{.help = "Retrieval"},
 	{ROW(retrieval, ROLE_PLACE, "FOLDER"),
-	 .help = "a data set as BEIR lays it out, corpus.jsonl, queries.jsonl, and qrels/test.tsv: searches the corpus for each "
+	 .help = "a data set in BEIR's layout (corpus.jsonl, queries.jsonl, qrels/test.tsv); the corpus is searched for each "
 	 "query"},
 	{ROW(qrels, ROLE_PLACE, "FILE"), .fallback_text = "qrels/test.tsv in the folder",
 	 .help = "judgments of which documents answer which queries, as BEIR or TREC write them"},
 	{.group = search_rows, .field = offsetof(struct retrieval_settings, search)},
-	{ROW(reranker, ROLE_PLACE, "FOLDER"), .help = "model of --task reranking that scores what the search finds"},
+	{ROW(reranker, ROLE_PLACE, "FOLDER"), .help = "model of --task reranking that scores the documents found"},
 	{ROW(rerank_top, ROLE_RESULT, "N"), .range = "1..1000", .fallback = "100",
 	 .help = "documents per query that --reranker scores; only these count as found"},
-	{ROW(run_out, ROLE_PLACE, "FILE"), .help = "write what is found, in TREC's form, for other programs to measure"},
+	{ROW(run_out, ROLE_PLACE, "FILE"), .help = "write the documents found, in TREC's format, for other programs"},
 	{0},
 };
 /* clang-format on */
@@ -57,7 +57,7 @@ static enum status read_list(const char *folder, const char *name, struct text_l
 		if (file_exists(path))
 			return text_list_read(list, path, NULL);
 	}
-	return error_set(ERR_USAGE, "'%s' has no %s.jsonl: it is not laid out as BEIR's data sets are", folder, name);
+	return error_set(ERR_USAGE, "'%s' has no %s.jsonl: it does not have the layout of BEIR's data sets", folder, name);
 }
 
 static enum status read_files(struct retrieval *r)

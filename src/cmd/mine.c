@@ -44,7 +44,7 @@ static const struct option mine_options[] = {
 	 .help = "pairs of texts that belong together, as finetune --task embedding reads them"},
 	{.group = column_rows, .only = "text_column pair_column", .field = FIELD(columns)},
 	{ROW(corpus, ROLE_PLACE, "FILE..."), .fallback_text = "the second texts of the pairs",
-	 .help = "texts among which to look: one per line, JSON lines, or a table; those of the pairs are added"},
+	 .help = "texts to search: one per line, JSON lines, or a table; those of the pairs are added"},
 	{ROW(corpus_column, ROLE_RESULT, "NAME"), .fallback_text = "found by its name, such as text, after title",
 	 .help = "column of the corpus that holds its texts"},
 	{.help = "Vectors"},
@@ -55,19 +55,19 @@ static const struct option mine_options[] = {
 	{.help = "Which negatives"},
 	{CHOICE_ROW(num_negatives, "N"), .range = "1..1000", .fallback = "3", .help = "negatives per first text"},
 	{CHOICE_ROW(range_min, "N"), .range = "0..", .fallback = "0",
-	 .help = "pass over the nearest N texts, which may belong to the text without being marked so"},
+	 .help = "skip the nearest N texts, which may belong to the query although no pair says so"},
 	{CHOICE_ROW(range_max, "N"), .range = "1..", .fallback_text = "as many as the other options may need",
 	 .help = "take negatives from the nearest N texts"},
 	{CHOICE_ROW(absolute_margin, "X"), .range = "0..",
 	 .help = "leave out texts whose score plus this exceeds that of the lowest positive"},
 	{CHOICE_ROW(relative_margin, "X"), .range = "0..1",
-	 .help = "the same with a share of that score: with 0.05, negatives have at most 95% of it"},
+	 .help = "the same as a share of that score: with 0.05, negatives have at most 95 % of it"},
 	{CHOICE_ROW(max_score, "X"), .help = "leave out texts with a higher score"},
 	{CHOICE_ROW(min_score, "X"), .help = "leave out texts with a lower score"},
 	{ROW(reranker, ROLE_PLACE, "FOLDER"),
 	 .help = "model of --task reranking whose scores replace those of the vectors: the rules above then apply to them"},
 	{ROW(sampling, ROLE_RESULT, "HOW"), .range = "top|random", .fallback = "top", .alias = "sampling_strategy",
-	 .help = "take the nearest texts that are left, or any of them"},
+	 .help = "take the nearest of the remaining texts, or draw from them"},
 	{CHOICE_ROW(seed, "N"), .range = "0..", .fallback = "42", .help = "seed of --sampling random"},
 	{.help = "Output"},
 	{ROW(out, ROLE_PLACE, "FILE"), .help = "training rows, as JSON lines"},
@@ -89,13 +89,11 @@ static const struct command_text mine_text = {
 	.synopsis = "--train FILE... (--model FOLDER | --query_vectors FILE.npy --corpus_vectors FILE.npy) --out FILE [options]",
 	.summary = "find hard negatives for pairs of texts",
 	.description =
-		"For each first text of the pairs, the query, finds the texts of a corpus with the nearest vectors, by an exact "
-		"search, and "
-		"leaves out those that belong to it and those that the rules exclude. What is left are hard negatives: texts "
-		"that the model takes for similar. The rows that are written train with finetune --task embedding. Vectors in "
-		"files are mapped, not read into memory, and belong to the rows of --train and to the texts of --corpus or, "
-		"without it, to "
-		"the second texts; those that --model makes are kept in memory.",
+		"Takes the first text of each pair as a query, finds the texts of a corpus with the nearest vectors, by an "
+		"exact search, and leaves out those that belong to the query and those that the rules exclude. The rest are "
+		"hard negatives: texts that the model considers similar. The output is training data for finetune --task "
+		"embedding. Vectors in files are mapped, not read into memory; they belong to the rows of --train and to the "
+		"texts of --corpus or, without it, to the second texts. Vectors that --model makes are kept in memory.",
 	.examples = "bertc mine --model runs/vectors --train pairs.tsv --corpus corpus.txt --relative_margin 0.05 --out "
 		    "triplets.jsonl\tthree negatives per pair, none nearer than 95% of the positive\n",
 };

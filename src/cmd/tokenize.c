@@ -45,12 +45,11 @@ static const struct command_text help_text = {
 	.name = "tokenize",
 	.synopsis = "--vocab_file FILE [options] [PATH...|-]",
 	.summary = "turn text into ids of tokens",
-	.description = "Prints one line for each line of the text (a line ends at \\n alone), its entries separated by one "
-		       "space, without special tokens such as [CLS]. Without PATH, or with -, reads standard input; gzip, bzip2, "
-		       "zstd, and xz "
-		       "files are recognized by their content.\n\nSpecial tokens written in the text, such as [MASK], are "
-		       "recognized as by Hugging Face; with --compat google they are words like any other. Bytes that are not "
-		       "UTF-8 are left out and counted on standard error.",
+	.description = "Prints one line for each line of the text (a line ends at \\n alone), with single spaces between the "
+		       "entries and without special tokens such as [CLS]. Without PATH, or with -, reads standard input; "
+		       "gzip, bzip2, zstd, and xz files are recognized by their content.\n\nSpecial tokens written in the "
+		       "text, such as [MASK], are recognized as by Hugging Face; with --compat google they are words like "
+		       "any other. Bytes that are not UTF-8 are left out and counted on standard error.",
 	.examples = "bertc tokenize --vocab_file vocab.txt book.txt\tprint the ids of a book\n"
 		    "echo 'Hello world!' | bertc tokenize --vocab_file vocab.txt --format tokens\tsee the pieces\n"
 		    "bertc tokenize --vocab_file vocab.txt book.txt | bertc tokenize --vocab_file vocab.txt --decode\tand back",

@@ -1,8 +1,8 @@
 /* Files of tagged words: one word per line in columns, a blank line between sentences, as CoNLL's shared tasks introduced them.
  * Columns are separated by tabs or, if not every line has a tab, by runs of spaces and tabs. Lines that begin with -DOCSTART-
  * separate documents. A line before a sentence that begins with '#' is a comment if it cannot be a word. Treebanks in CoNLL-U
- * have ten columns between tabs, of which the first counts the words (a line of "1-2" or "1.1" is none): words are in column 2,
- * and tags in column 4 (UPOS). A first line with usual names of both ("word", "tag", ...) is a header. */
+ * have ten columns between tabs, of which the first counts the words (lines numbered "1-2" or "1.1" are skipped): words are in
+ * column 2, and tags in column 4 (UPOS). A first line with usual names of both ("word", "tag", ...) is a header. */
 #ifndef FORMATS_CONLL_H
 #define FORMATS_CONLL_H
 

@@ -1,6 +1,6 @@
 /* Tables in text files: TSV, CSV (RFC 4180), JSON lines, and JSON arrays of objects, compressed or not. The format is detected
  * from the content; the name decides only if the content does not. Fields may also be separated by "|||" or two tabs. A file with
- * one text per line is a table of one column, in which an empty line is a row; between rows of several columns it is none. The
+ * one text per line is a table of one column, in which an empty line is a row; between rows of several columns it is skipped. The
  * whole table is in memory, which takes a constant times the size of the file. */
 #ifndef FORMATS_TABLE_H
 #define FORMATS_TABLE_H

@@ -1,4 +1,4 @@
-/* Chooses hard negatives for a query from the texts nearest to it: texts that are similar, and do not belong to it. The rules are
+/* Chooses hard negatives for a query from the texts nearest to it: texts that are similar but do not belong to it. The rules are
  * those of sentence-transformers' mine_hard_negatives(). */
 #ifndef INFER_HARD_NEGATIVES_H
 #define INFER_HARD_NEGATIVES_H
@@ -10,7 +10,7 @@ struct negative_rules {
 	/* Limits of a negative's score; NaN: none. Margins: by how much the score must be below that of the query's lowest
 	 * positive, as it is, and as a share of that positive's magnitude. */
 	double max_score, min_score, absolute_margin, relative_margin;
-	int64_t range_min, range_max; /* of what is left, the first range_min are passed over, and those from range_max on */
+	int64_t range_min, range_max; /* of the remaining ones, those before range_min and from range_max on are skipped */
 	int64_t count;                /* negatives per query */
 	bool random;                  /* drawn from the range, instead of the best of it */
 	uint64_t seed;

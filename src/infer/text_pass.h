@@ -1,4 +1,4 @@
-/* A model run over all texts in memory, slice by slice: their vectors, or the scores of pairs. For what needs all of them at
+/* A model run over all texts in memory, slice by slice: their vectors, or the scores of pairs. For uses that need all of them at
  * once, such as a search. */
 #ifndef INFER_TEXT_PASS_H
 #define INFER_TEXT_PASS_H
@@ -13,7 +13,7 @@ struct text_pass {
 	const char *prompt;       /* of vectors; NULL or "": none */
 };
 
-/* Vectors with what they are in. Zero-initialize; release even after a failure. */
+/* Vectors and the file or memory that holds them. Zero-initialize; release even after a failure. */
 struct text_vectors {
 	struct vectors vectors;
 	/* Private from here. */

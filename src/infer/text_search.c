@@ -11,13 +11,13 @@
 /* clang-format off */
 const struct option search_rows[] = {
 	{ROW(query_vectors, ROLE_PLACE, "FILE.npy"),
-	 .help = "vectors of the queries, one for each, as embed --format npy writes them, instead of having --model make them"},
+	 .help = "vectors of the queries, one for each, as embed --format npy writes them; otherwise --model makes them"},
 	{ROW(corpus_vectors, ROLE_PLACE, "FILE.npy"), .help = "vectors of the corpus, one for each of its texts"},
 	{ROW(query_prompt, ROLE_RESULT, "TEXT"), .fallback_text = "that of the model's folder",
 	 .help = "put this before queries"},
 	{ROW(document_prompt, ROLE_RESULT, "TEXT"), .alias = "corpus_prompt", .fallback_text = "that of the model's folder",
 	 .help = "put this before the texts of the corpus"},
-	{ROW(similarity, ROLE_RESULT, "NAME"), .range = "cosine|dot", .fallback = "cosine", .help = "what makes vectors near"},
+	{ROW(similarity, ROLE_RESULT, "NAME"), .range = "cosine|dot", .fallback = "cosine", .help = "measure of nearness"},
 	{0},
 };
 /* clang-format on */
@@ -27,7 +27,8 @@ enum status text_search_check(const struct search_options *options, const char *
 	if (model || (options->query_vectors && options->corpus_vectors))
 		return OK;
 	return error_hinted(error_set(ERR_USAGE, "there are no vectors to search"),
-			    "--model FOLDER makes them; --query_vectors and --corpus_vectors name files of them");
+			    "give --model FOLDER, which makes them, or --query_vectors and --corpus_vectors with files of "
+			    "them");
 }
 
 enum status text_search_open(struct text_search *search, const char *model)

@@ -19,8 +19,7 @@ struct model_config {
 	int32_t max_position_embeddings, type_vocab_size;
 	enum activation hidden_act; /* "gelu" = erf, "gelu_new" = tanh, "relu", "silu" */
 	double hidden_dropout_prob, attention_probs_dropout_prob;
-	/* If `set`, config.json says these instead: pre-training may do with less dropout than the model is to be fine-tuned
-	 * with. */
+	/* If `set`, config.json gets these instead: pre-training may use less dropout than fine-tuning should. */
 	struct {
 		bool set;
 		double hidden, attention_probs;

@@ -14,7 +14,7 @@ MUST_USE enum status labeled_run_record(struct labeled_run *labeled);
 bool labeled_is_small(const struct model_config *config);
 /* Needs the training examples. */
 MUST_USE enum status labeled_choose_phase(const struct labeled_run *labeled, struct run_phase *phase);
-/* Has the head and the run take the options of loss and layers. ERR_USAGE: this task or model does not have what they are for. */
+/* Applies the options of loss and layers to the head and the run. ERR_USAGE: they do not fit this task or model. */
 MUST_USE enum status labeled_choose_learning(struct labeled_run *labeled);
 
 #endif

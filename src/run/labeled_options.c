@@ -52,8 +52,8 @@ const struct option labeled_rows[] = {
 	{.group = window_rows, .field = offsetof(struct labeled_options, windows)},
 	{.group = calibration_rows, .field = offsetof(struct labeled_options, calibration)},
 	{.reworded = true, .name = "calibrate",
-	 .help = "after training, find on the first dev set the temperature that makes probabilities of classes or labels as "
-	 "often right as they say"},
+	 .help = "after training, find on the first dev set the temperature that calibrates the probabilities of classes or "
+	 "labels (of answers given with 90 %, 90 % are right)"},
 	{.reworded = true, .name = "thresholds",
 	 .help = "after training, choose on the first dev set the probability that each label must reach: for the best F1 "
 	 "(several labels, or two classes), or for a precision P from 0 to 1"},

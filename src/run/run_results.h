@@ -1,4 +1,4 @@
-/* The result files of a labeled run in its folder: whose they are, and what becomes of those of an earlier start. */
+/* The result files of a labeled run in its folder: who wrote them, and what happens to those of an earlier start. */
 #ifndef RUN_RUN_RESULTS_H
 #define RUN_RUN_RESULTS_H
 
@@ -11,8 +11,7 @@ MUST_USE enum status run_results_check(const struct run *run, const struct task_
 /* The same; then removes the results that are about to be computed, those of the dev sets if `evaluated`: a run that is stopped
  * while it answers must not leave the answers to other files behind. [all] */
 MUST_USE enum status run_results_clear(const struct run *run, bool evaluated, const struct task_set *tests, int64_t count);
-/* Returns the status with which the results ended. STOPPED gets a message that says what is missing: the model is published by
- * then. */
+/* Returns `status`. STOPPED gets a message that says what is missing, since the model is already published. */
 MUST_USE enum status run_results_stopped(enum status status);
 
 #endif

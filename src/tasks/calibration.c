@@ -14,8 +14,8 @@
 /* clang-format off */
 const struct option calibration_rows[] = {
 	{ROW(calibrate, NULL), .fallback = "false",
-	 .help = "find, on the first set, the temperature that makes probabilities of classes or labels as often right as they "
-	 "say, and record it with the model"},
+	 .help = "find, on the first set, the temperature that calibrates the probabilities of classes or labels (of answers "
+	 "given with 90 %, 90 % are right), and record it with the model"},
 	{ROW(thresholds, "f1|P"),
 	 .help = "choose, on the first set, the probability that each label must reach: for the best F1 (several labels, or two "
 	 "classes), or for a precision P from 0 to 1; and record them with the model"},

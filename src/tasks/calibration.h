@@ -1,4 +1,4 @@
-/* Calibration of classes and labels: a temperature, which makes probabilities as often right as they say, and the probability
+/* Calibration of classes and labels: a temperature that makes probabilities match the share of right answers, and the probability
  * that a label must reach to be an answer. Both are found on a dev set and recorded with the model (tasks/record.h). */
 #ifndef TASKS_CALIBRATION_H
 #define TASKS_CALIBRATION_H
@@ -14,7 +14,7 @@ struct task_outputs;
 struct calibration_options {
 	bool calibrate;         /* find the temperature */
 	const char *thresholds; /* what thresholds are chosen for: "f1", or a precision such as "0.95"; NULL: there are none */
-	double min_score;       /* an answer with a lower probability is none */
+	double min_score;       /* answers with a lower probability are not given */
 };
 extern const struct option calibration_rows[];
 
@@ -42,16 +42,17 @@ bool task_chooses_answers(const struct task_state *state);
 /* struct task's tunes() and tune(). */
 bool calibration_tunes(const struct task_state *state);
 MUST_USE enum status calibration_tune(struct task_state *state, const struct task_set *set, const struct task_outputs *outputs);
-/* Adds what calibration is about, if there is one: "coverage", the share of examples with an answer; "answered_accuracy", the
+/* Adds the measures of a calibration, if there is one: "coverage", the share of examples with an answer; "answered_accuracy", the
  * accuracy of those; "calibrated_loss", the loss with the temperature; and "calibration_error" (struct score_bins). */
 MUST_USE enum status calibration_measures(const struct task_state *state, const struct task_set *set,
 					  const struct task_outputs *outputs, struct measures *out);
-/* Passes on the probabilities that are right or wrong: of two classes, the second's; of several, the most probable one's; of
- * labels, each one's. `temperature` replaces the recorded one. */
+/* Calls take() with each probability and whether it was right: of two classes, the second's; of several, the most probable one's;
+ * of labels, each one's. `temperature` replaces the recorded one. */
 MUST_USE enum status calibration_examine(const struct task_state *state, const struct task_set *set,
 					 const struct task_outputs *outputs, double temperature,
 					 void (*take)(void *context, double score, bool right), void *context);
-/* The temperature with the lowest loss; 0: the set does not tell, since every answer is right or none of them says anything. */
+/* The temperature with the lowest loss; 0: the set cannot decide, since every answer is right or the outputs carry no
+ * information. */
 MUST_USE enum status calibration_temperature(const struct task_state *state, const struct task_set *set,
 					     const struct task_outputs *outputs, double *out);
 

@@ -26,8 +26,8 @@ const struct option classification_rows[] = {
 	 .help = "for a handful of examples of each class, and an embedding model: train on pairs of the examples first, then "
 	 "fit a linear head to their vectors (SetFit's method)"},
 	{ROW(classifier_pooling, "WHAT"), .range = "|pooler|mean|cls", .fallback_text = "pooler",
-	 .help = "what the head reads: the pooler's output, as transformers' class; or the mean of a text's rows, or the row "
-	 "of [CLS], for which transformers has no class"},
+	 .help = "what the head reads: the pooler's output, as in transformers; or the mean of a text's rows, or the row of "
+	 "[CLS] (transformers has no class for such models)"},
 	{0},
 };
 /* clang-format on */

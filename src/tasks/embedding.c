@@ -43,13 +43,13 @@ const struct option embedding_rows[] = {
 	 .help = "loss for embeddings learned from triplets: in_batch; margin_mse, the squared difference of margins between "
 	 "cosines and between \"scores\" (of the positive and each negative, as mine --output_scores writes them)"},
 	{ROW(matryoshka_dims, "LIST"),
-	 .help = "for embeddings: widths such as 384,128,64, to which vectors may be cut later: the loss is the sum of those of "
-	 "vectors cut to each"},
-	{ROW(matryoshka_weights, "LIST"), .fallback_text = "1 for each", .help = "weights of these widths' losses"},
+	 .help = "for embeddings: widths such as 384,128,64, to which vectors may be cut later; the loss is the sum of the "
+	 "losses at each width"},
+	{ROW(matryoshka_weights, "LIST"), .fallback_text = "1 for each", .help = "weights of the losses at these widths"},
 	{.name = "teacher_vectors", .type = OPTION_TEXT, .field = offsetof(struct embedding_settings, teacher_vectors),
 	 .role = ROLE_SOURCE, .value_name = "FILE.npy",
-	 .help = "for embeddings: vectors of another model for the rows of --train, which the texts of each row are to have, as "
-	 "embed --format npy writes them"},
+	 .help = "for embeddings: vectors of another model, one for each row of --train, as embed --format npy writes them; "
+	 "the row's texts learn to have this vector"},
 	{0},
 };
 /* clang-format on */

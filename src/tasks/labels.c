@@ -530,7 +530,7 @@ static enum status split_cell(struct name_array *array, const char *cell, enum l
 	bool in_lists = form == CELLS_LIST || form == CELLS_FLAGS;
 	bool is_list = kind == CELL_LIST || (in_lists && kind == CELL_PLAIN_LIST);
 	if (status == OK && kind == CELL_BROKEN_LIST)
-		status = refuse_list(cell, file, line, "begins as a list of labels, and is none");
+		status = refuse_list(cell, file, line, "begins like a list of labels but is not one");
 	else if (status == OK && in_lists && !is_list)
 		status = refuse_list(cell, file, line, "is not a list of labels, unlike in other rows");
 	else if (status == OK && form == CELLS_FLAGS)

@@ -11,7 +11,7 @@ enum list_cell_kind {
 	CELL_NO_LIST,
 	CELL_LIST,       /* whose items are quoted or numbers, or which is empty: surely a list */
 	CELL_PLAIN_LIST, /* [a, b], which may also be a name in brackets */
-	CELL_BROKEN_LIST /* it begins as a list with a quote or number, and is none, or was cut */
+	CELL_BROKEN_LIST /* it begins like a list, with a quote or number, but is not one or was cut */
 };
 
 struct list_cell {

@@ -18,8 +18,8 @@ struct confusion {
 	int32_t classes;
 	int64_t *counts;
 };
-/* Counts the pairs of gold[count] and predicted[count], all below `classes`. Pairs without a gold label (negative) are left
- * out; a negative prediction is none. */
+/* Counts the pairs of gold[count] and predicted[count], all below `classes`. Pairs without a gold label (negative) are left out;
+ * a negative prediction counts for no class. */
 MUST_USE enum status confusion_make(struct confusion *out, int32_t classes, const int32_t *gold, const int32_t *predicted,
 				    int64_t count);
 void confusion_release(struct confusion *confusion);

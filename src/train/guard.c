@@ -51,7 +51,7 @@ static enum guard_verdict judge_spike(struct guard_state *state, const struct gu
 			verdict = GUARD_SPIKE;
 		}
 	}
-	/* A spike enters the window, too: if all steps are like it, it is none. */
+	/* A spike enters the window, too: if all steps are like it, they are not spikes. */
 	for (int i = 0; i < 2; i++)
 		series[i].ring[state->observed % GUARD_WINDOW] = series[i].value;
 	state->observed++;

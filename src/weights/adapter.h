@@ -1,6 +1,6 @@
 /* Adapters as peft keeps them: a file of weights with small matrices that are added to weights of a base model (LoRA, Hu et al.
  * 2021: W + s B A), and whole tensors, such as a head, that take the place of the base's; and a configuration beside it, which
- * says what the base is. Whoever loads the weights of an adapter gets the base's with the adapter merged into them. */
+ * says what the base is. Loading the weights of an adapter gives the base's with the adapter merged into them. */
 #ifndef WEIGHTS_ADAPTER_H
 #define WEIGHTS_ADAPTER_H
 
@@ -27,7 +27,7 @@ struct adapter_config {
  * that bertc does not compute, which is named. */
 MUST_USE enum status adapter_config_read(struct adapter_config *out, const char *weights);
 
-/* peft's name for what a model of this architecture of ours is for; NULL: it has none. */
+/* peft's task type for a model of this architecture; NULL: it has none. */
 const char *adapter_task_type(const char *architecture);
 
 /* A weight to which B A is added: B (rows, rank), A (rank, columns). */
@@ -47,7 +47,8 @@ MUST_USE enum status adapter_open(struct adapter *out, const char *weights);
 void adapter_close(struct adapter *adapter);
 /* Whether a tensor of its file takes the place of the base's. */
 bool adapter_replaces(const struct stored_tensor *tensor);
-/* Whether that is what it calls a weight with this name in the base's form; an encoder without a head omits the beginning. */
+/* Whether the addition belongs to the weight with this name in the base's form; in an encoder without a head, names lack the
+ * prefix. */
 bool adapter_names(const struct adapter_addition *addition, const char *form);
 /* What is added to a parameter of ours, or NULL. */
 const struct adapter_addition *adapter_find(const struct adapter *adapter, const char *name);

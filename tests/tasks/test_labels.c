@@ -200,12 +200,12 @@ static void lists_are_recognized(void **state)
 	expect_cell("f(x), {y}", CELLS_COMMA, "f(x)/{y}");
 	assert_int_equal(detected((const char *const[]){"[a, b]", "", "[]"}, 3), CELLS_LIST);
 	assert_int_equal(detected((const char *const[]){"[a, b]", "c"}, 2), CELLS_COMMA);
-	refuse_cell("['x', 'y'", CELLS_COMMA, "begins as a list of labels, and is none");
-	refuse_cell("['x' ... 'y']", CELLS_LIST, "begins as a list of labels, and is none");
-	refuse_cell("[1, 0, 1", CELLS_COMMA, "begins as a list of labels, and is none");
-	refuse_cell("[1 0 ... 1]", CELLS_COMMA, "begins as a list of labels, and is none");
+	refuse_cell("['x', 'y'", CELLS_COMMA, "begins like a list of labels but is not one");
+	refuse_cell("['x' ... 'y']", CELLS_LIST, "begins like a list of labels but is not one");
+	refuse_cell("[1, 0, 1", CELLS_COMMA, "begins like a list of labels but is not one");
+	refuse_cell("[1 0 ... 1]", CELLS_COMMA, "begins like a list of labels but is not one");
 	expect_cell("[1] a, [2 b", CELLS_COMMA, "[1] a/[2 b");
-	refuse_cell("['x', ['y']]", CELLS_COMMA, "begins as a list of labels, and is none");
+	refuse_cell("['x', ['y']]", CELLS_COMMA, "begins like a list of labels but is not one");
 	refuse_cell("a", CELLS_LIST, "is not a list of labels, unlike in other rows");
 	refuse_cell("[[1]]", CELLS_LIST, "is not a list of labels");
 }

@@ -1,4 +1,4 @@
-/* The parts of `bertc finetune`: what is to be done with which files, one run from its options to its results, and sweeps. */
+/* The parts of `bertc finetune`: what to do with which files, one run from its options to its results, and sweeps. */
 #ifndef CMD_FINETUNE_FINETUNE_RUN_H
 #define CMD_FINETUNE_FINETUNE_RUN_H
 

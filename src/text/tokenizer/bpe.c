@@ -43,7 +43,7 @@ static inline const struct merge *find_merge(const struct bpe *bpe, int32_t left
 	}
 }
 
-/* An entry of the model, or -1; added tokens are none. */
+/* The id of an entry of the model, or -1 (also for added tokens). */
 static inline int32_t find_entry(const struct bpe *bpe, const char *text, size_t size)
 {
 	int32_t id = vocab_find(&bpe->vocab, text, size);

@@ -17,7 +17,7 @@ struct charsmap {
 	uint8_t ascii[128]; /* flags of these characters */
 };
 
-/* Of a map's bytes, which may be empty: it replaces nothing then. ERR_DATA, naming `name`, if they are not such a map. */
+/* Reads a map from its bytes; without bytes, it replaces nothing. ERR_DATA, naming `name`, if they are not such a map. */
 MUST_USE enum status charsmap_init(struct charsmap *out, const char *name, const void *bytes, size_t size);
 /* The same from base64. */
 MUST_USE enum status charsmap_init_base64(struct charsmap *out, const char *name, const char *text, size_t size);

@@ -24,7 +24,7 @@ static enum status path_beside(const char *path, const char *name, char out[PATH
 	return length < PATH_BYTES ? OK : error_set(ERR_USAGE, "'%.100s...': the path is too long", path);
 }
 
-/* One merge a line; a first line "#version: 0.2" is none. */
+/* One merge per line; a first line "#version: 0.2" is skipped. */
 static void put_merges(struct json_writer *json, const char *text)
 {
 	json_open(json, "merges", '[');

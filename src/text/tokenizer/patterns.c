@@ -23,7 +23,7 @@ static inline uint8_t class_at(const char *text, size_t at, size_t *length)
 	return character_classes[c];
 }
 
-/* Letters, numbers, white space, or what is none of them. */
+/* Letters, numbers, white space, or anything else. */
 static inline uint8_t kind_of(uint8_t classes)
 {
 	return classes & (CLASS_LETTER | CLASS_NUMBER | CLASS_SPACE);

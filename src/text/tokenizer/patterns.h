@@ -10,7 +10,7 @@ typedef size_t pattern_match(const char *text, size_t size, size_t at);
 
 /* GPT-2's: contractions, words, numbers, and other characters, each with a space before it, and white space. */
 pattern_match match_gpt2;
-/* The end of the letters, numbers, or other characters, whichever text[at] is one of, that follow one another from there. */
+/* The end of the run of characters of text[at]'s kind (letters, numbers, or others) that begins there. */
 pattern_match end_of_kind;
 /* The code of a regular expression; NULL: it is not known. character_classes_prepare() must have been called before matching. */
 pattern_match *pattern_find(const char *expression);

@@ -30,7 +30,7 @@ struct sentencepiece_model {
 	struct buffer file; /* what `pieces` and `charsmap` point into */
 };
 
-/* ERR_DATA, naming `path`: the file is not well-formed, of another type than Unigram, or has not the pieces that `ids` needs. */
+/* ERR_DATA, naming `path`: the file is not well-formed, of another type than Unigram, or lacks pieces that `ids` needs. */
 MUST_USE enum status sentencepiece_read(struct sentencepiece_model *out, const char *path, enum sentencepiece_ids ids);
 /* The same for a file that is in memory, which is copied. */
 MUST_USE enum status sentencepiece_parse(struct sentencepiece_model *out, const char *path, enum sentencepiece_ids ids,

@@ -12,7 +12,7 @@ bool sentencepiece_file_is(const char *path);
 /* Makes a tokenizer.json of its entries, in the order of the model that tokenizer_config.json or config.json beside it name, of
  * their special tokens, and of their templates. */
 MUST_USE enum status sentencepiece_file_read(const char *path, struct buffer *out);
-/* Makes texts become the entries of `vocab`, which was read from that, in sentencepiece's way; and keeps the file. */
+/* Makes `vocab`, which was read from it, split texts in sentencepiece's way, and keeps the file. */
 MUST_USE enum status sentencepiece_file_take(struct vocab *vocab, const char *path);
 
 #endif
