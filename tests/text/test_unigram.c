@@ -319,13 +319,62 @@ static void bad_stages_are_refused(void **state)
 	}
 }
 
+/* What is composed across the characters that a form leaves alone; the results are Python's. */
+static void normal_forms(void **state)
+{
+	(void)state;
+	static const char text[] = "caf e\xCC\x81\xCC\xA3 \xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8 \xE0\xA7\x87\xE0\xA6\xBE "
+				   "\xEA\xB0\x80\xE1\x86\xA8 \xEF\xAC\x81 a";
+	static const struct {
+		const char *type, *text, *result;
+	} cases[] = {
+		{"NFC", text, "caf \xE1\xBA\xB9\xCC\x81 \xEA\xB0\x81 \xE0\xA7\x8B \xEA\xB0\x81 \xEF\xAC\x81 a"},
+		{"NFD", text,
+		 "caf e\xCC\xA3\xCC\x81 \xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8 \xE0\xA7\x87\xE0\xA6\xBE "
+		 "\xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8 \xEF\xAC\x81 a"},
+		{"NFKC", text, "caf \xE1\xBA\xB9\xCC\x81 \xEA\xB0\x81 \xE0\xA7\x8B \xEA\xB0\x81 fi a"},
+		{"NFKD", text,
+		 "caf e\xCC\xA3\xCC\x81 \xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8 \xE0\xA7\x87\xE0\xA6\xBE "
+		 "\xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8 fi a"},
+		{"Lowercase",
+		 "a A\xC4\xB0"
+		 "B \xC3\x89",
+		 "a ai\xCC\x87"
+		 "b \xC3\xA9"},
+		{"Lowercase", "ab", "ab"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct json_document document;
+		struct vocab vocab = {.count = 0};
+		struct buffer out = {0};
+		struct chain chain;
+		char json[128];
+		snprintf(json, sizeof json,
+			 "{\"normalizer\": {\"type\": \"%s\"}, \"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": "
+			 "[[\"u\", 0]]}}",
+			 cases[i].type);
+		assert_ok(json_parse(&document, "j", json, strlen(json)));
+		assert_ok(chain_read(&chain, &vocab, document.root, "j"));
+		assert_ok(chain_normalize(&chain, cases[i].text, strlen(cases[i].text), &out));
+		assert_string_equal(buffer_string(&out), cases[i].result);
+		chain_release(&chain);
+		buffer_release(&out);
+		json_release(&document);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(equals_hugging_face),         cmocka_unit_test(equals_sentencepiece),
-		cmocka_unit_test(pieces_are_renumbered),       cmocka_unit_test(bad_model_files_are_refused),
-		cmocka_unit_test(bad_models_are_refused),      cmocka_unit_test(bad_stages_are_refused),
-		cmocka_unit_test(folders_with_the_file_alone), cmocka_unit_test(scores_are_read_as_there),
+		cmocka_unit_test(equals_hugging_face),
+		cmocka_unit_test(equals_sentencepiece),
+		cmocka_unit_test(pieces_are_renumbered),
+		cmocka_unit_test(bad_model_files_are_refused),
+		cmocka_unit_test(bad_models_are_refused),
+		cmocka_unit_test(bad_stages_are_refused),
+		cmocka_unit_test(folders_with_the_file_alone),
+		cmocka_unit_test(scores_are_read_as_there),
+		cmocka_unit_test(normal_forms),
 	};
 	return cmocka_run_group_tests(tests, read_golden, release_golden);
 }

@@ -92,13 +92,26 @@ enum status rewriting_put(struct rewriting *rewriting, uint32_t code_point, int6
 enum status rewriting_copy(struct rewriting *rewriting, size_t size)
 {
 	const struct word *from = rewriting->from;
-	for (size_t end = rewriting->at + size, at = rewriting->at, length; at < end; at += length) {
-		uint32_t code_point;
-		length = utf8_decode(from->text + at, end - at, &code_point);
-		uint32_t first = from->begins ? from->begins[at] : from->begin + (uint32_t)at;
-		uint32_t last = from->begins ? from->ends[at] : first + (uint32_t)length;
-		TRY(normalized_text_append(rewriting->out, from->text + at, length, first, last));
+	struct normalized_text *out = rewriting->out;
+	size_t at = rewriting->at;
+	if (size == 0)
+		return OK;
+	TRY(normalized_text_grow(out, out->size + (int64_t)size));
+	uint32_t *begins = out->begins + out->size, *ends = out->ends + out->size;
+	memcpy(out->text + out->size, from->text + at, size);
+	if (from->begins) {
+		memcpy(begins, from->begins + at, size * sizeof *begins);
+		memcpy(ends, from->ends + at, size * sizeof *ends);
 	}
+	for (size_t i = 0; !from->begins && i < size;) {
+		uint32_t code_point, begin = from->begin + (uint32_t)(at + i);
+		size_t next = i + utf8_decode(from->text + at + i, size - i, &code_point);
+		for (uint32_t end = from->begin + (uint32_t)(at + next); i < next; i++) {
+			begins[i] = begin;
+			ends[i] = end;
+		}
+	}
+	out->size += (int64_t)size;
 	rewriting->at += size;
 	return OK;
 }

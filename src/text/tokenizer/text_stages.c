@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/memory.h"
 #include "text/tokenizer/chain.h"
+#include "text/tokenizer/plain_characters.h"
 #include "text/unicode.h"
 #include "text/utf8.h"
 
@@ -19,23 +20,41 @@ static enum status pass_rewritten(const struct stage *stage, struct chain_run *r
 #define CAPITAL_I_WITH_DOT 0x130 /* the only code point whose lower case is two code points */
 #define COMBINING_DOT 0x307
 
+static enum status open_lowercase(struct stage *stage, const struct part *part)
+{
+	struct plain_characters *plain;
+	(void)part;
+	TRY(memory_new(&plain, 1, sizeof *plain, "tokenizer"));
+	stage->own = plain;
+	for (uint32_t c = 0; c < PLAIN_LIMIT; c++)
+		if (unicode_lowercase(UNICODE_HUGGINGFACE, c) == c && c != CAPITAL_I_WITH_DOT)
+			plain_add(plain, c);
+	return OK;
+}
+
 static enum status run_lowercase(const struct stage *stage, struct chain_run *run, const struct word *word)
 {
+	const struct plain_characters *plain = stage->own;
+	size_t end = plain_run_end(plain, word->text, word->size, 0);
+	if (end == word->size)
+		return chain_next(run, stage, word);
 	struct rewriting rewriting = rewriting_begin(run, stage, word);
-	for (size_t at = 0; at < word->size;) {
+	for (;; end = plain_run_end(plain, word->text, word->size, rewriting.at)) {
 		uint32_t code_point;
-		at += utf8_decode(word->text + at, word->size - at, &code_point);
+		TRY(rewriting_copy(&rewriting, end - rewriting.at));
+		if (end == word->size)
+			return pass_rewritten(stage, run, &rewriting);
+		utf8_decode(word->text + end, word->size - end, &code_point);
 		if (code_point == CAPITAL_I_WITH_DOT) {
 			TRY(rewriting_put(&rewriting, 'i', 0));
 			TRY(rewriting_put(&rewriting, COMBINING_DOT, 1));
-			continue;
+		} else {
+			TRY(rewriting_put(&rewriting, unicode_lowercase(UNICODE_HUGGINGFACE, code_point), 0));
 		}
-		TRY(rewriting_put(&rewriting, unicode_lowercase(UNICODE_HUGGINGFACE, code_point), 0));
 	}
-	return pass_rewritten(stage, run, &rewriting);
 }
 
-const struct stage_kind stage_lowercase = {.type = "Lowercase", .run = run_lowercase};
+const struct stage_kind stage_lowercase = {.type = "Lowercase", .open = open_lowercase, .run = run_lowercase};
 
 /* ---- StripAccents ---- */
 

@@ -87,17 +87,21 @@ struct normalized_text {
 	struct stretch stretch; /* scratch memory */
 };
 
+/* Makes room for `needed` bytes. */
+static inline enum status normalized_text_grow(struct normalized_text *out, int64_t needed)
+{
+	if (needed <= out->text_capacity && needed <= out->begins_capacity && needed <= out->ends_capacity)
+		return OK;
+	TRY(memory_grow(&out->text, &out->text_capacity, needed, 1, "normalized text"));
+	TRY(memory_grow(&out->begins, &out->begins_capacity, needed, sizeof *out->begins, "normalized text"));
+	return memory_grow(&out->ends, &out->ends_capacity, needed, sizeof *out->ends, "normalized text");
+}
+
 /* Appends bytes that come from the bytes [begin, end) of the source. */
 static inline enum status normalized_text_append(struct normalized_text *out, const char *text, size_t count, size_t begin,
 						 size_t end)
 {
-	int64_t needed = out->size + (int64_t)count;
-
-	if (needed > out->text_capacity || needed > out->begins_capacity || needed > out->ends_capacity) {
-		TRY(memory_grow(&out->text, &out->text_capacity, needed, 1, "normalized text"));
-		TRY(memory_grow(&out->begins, &out->begins_capacity, needed, sizeof *out->begins, "normalized text"));
-		TRY(memory_grow(&out->ends, &out->ends_capacity, needed, sizeof *out->ends, "normalized text"));
-	}
+	TRY(normalized_text_grow(out, out->size + (int64_t)count));
 	for (size_t i = 0; i < count; i++) {
 		out->text[out->size] = text[i];
 		out->begins[out->size] = (uint32_t)begin;

@@ -5,6 +5,7 @@
 #include <utf8proc.h>
 #include "base/memory.h"
 #include "text/tokenizer/chain.h"
+#include "text/tokenizer/plain_characters.h"
 #include "text/unicode.h"
 #include "text/utf8.h"
 
@@ -51,16 +52,13 @@ static int decompose_compatible(uint32_t code_point, uint32_t *out)
 					    UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT, &class);
 }
 
-static enum status decompose(const struct word *word, bool compatible, struct characters *out)
+static enum status append_decomposed(uint32_t code_point, bool compatible, struct characters *out)
 {
-	for (size_t at = 0; at < word->size;) {
-		uint32_t code_point, parts[LONGEST_DECOMPOSITION];
-		at += utf8_decode(word->text + at, word->size - at, &code_point);
-		int count = compatible ? decompose_compatible(code_point, parts)
-				       : unicode_decompose(UNICODE_HUGGINGFACE, code_point, parts);
-		for (int i = 0; i < count; i++)
-			TRY(append(out, parts[i], i > 0));
-	}
+	uint32_t parts[LONGEST_DECOMPOSITION];
+	int count =
+		compatible ? decompose_compatible(code_point, parts) : unicode_decompose(UNICODE_HUGGINGFACE, code_point, parts);
+	for (int i = 0; i < count; i++)
+		TRY(append(out, parts[i], i > 0));
 	return OK;
 }
 
@@ -113,19 +111,58 @@ static void compose(struct characters *characters)
 	characters->count = kept;
 }
 
-static enum status normalize(const struct stage *stage, struct chain_run *run, const struct word *word, bool compatible,
-			     bool composed)
+/* ---- The stages ---- */
+
+struct form {
+	bool compatible, composed;
+	struct plain_characters plain; /* neither they nor what is before them changes because of them */
+};
+
+/* Normalizes the bytes [rewriting->at, end) of the piece. */
+static enum status normalize_part(const struct form *form, struct rewriting *rewriting, size_t end, struct characters *characters)
 {
+	characters->count = 0;
+	for (size_t at = rewriting->at; at < end;) {
+		uint32_t code_point;
+		at += utf8_decode(rewriting->from->text + at, end - at, &code_point);
+		TRY(append_decomposed(code_point, form->compatible, characters));
+	}
+	sort_marks(characters);
+	if (form->composed)
+		compose(characters);
+	for (int64_t i = 0; i < characters->count; i++)
+		TRY(rewriting_put(rewriting, characters->items[i].code_point, characters->items[i].change));
+	return OK;
+}
+
+/* Normalizes the parts of a piece that are not plain, each with the character before it, which may be composed with it. */
+static enum status normalize_others(const struct form *form, struct rewriting *rewriting, struct characters *characters)
+{
+	const struct word *word = rewriting->from;
+	while (rewriting->at < word->size) {
+		size_t end = plain_run_end(&form->plain, word->text, word->size, rewriting->at), begin = end;
+		uint32_t code_point;
+		if (end < word->size && end > rewriting->at)
+			begin -= utf8_decode_last(word->text + rewriting->at, end - rewriting->at, &code_point);
+		TRY(rewriting_copy(rewriting, begin - rewriting->at));
+		for (size_t length; end < word->size; end += length) {
+			length = utf8_decode(word->text + end, word->size - end, &code_point);
+			if (plain_has(&form->plain, code_point))
+				break;
+		}
+		TRY(normalize_part(form, rewriting, end, characters));
+	}
+	return OK;
+}
+
+static enum status run_form(const struct stage *stage, struct chain_run *run, const struct word *word)
+{
+	const struct form *form = stage->own;
+	if (plain_run_end(&form->plain, word->text, word->size, 0) == word->size)
+		return chain_next(run, stage, word);
 	struct rewriting rewriting = rewriting_begin(run, stage, word);
 	struct characters characters = {.count = 0};
-	enum status status;
-	TRY_GOTO(decompose(word, compatible, &characters), out);
-	sort_marks(&characters);
-	if (composed)
-		compose(&characters);
-	for (int64_t i = 0; i < characters.count; i++)
-		TRY_GOTO(rewriting_put(&rewriting, characters.items[i].code_point, characters.items[i].change), out);
-out:
+	enum status status = normalize_others(form, &rewriting, &characters);
 	free(characters.items);
 	if (status != OK)
 		return status;
@@ -133,39 +170,79 @@ out:
 	return chain_next(run, stage, &result);
 }
 
-/* Whether all characters are below `limit`, and so unchanged. */
-static bool all_below(const struct word *word, uint32_t limit)
+/* The characters with which one before them can be composed. */
+static void find_seconds(struct plain_characters *seconds)
 {
-	for (size_t at = 0; at < word->size;) {
-		uint32_t code_point;
-		at += utf8_decode(word->text + at, word->size - at, &code_point);
-		if (code_point >= limit)
-			return false;
+	for (uint32_t c = 0; c < PLAIN_LIMIT; c++) {
+		int class = 0;
+		utf8proc_int32_t parts[LONGEST_DECOMPOSITION];
+		utf8proc_ssize_t count =
+			utf8proc_decompose_char((utf8proc_int32_t)c, parts, LONGEST_DECOMPOSITION, UTF8PROC_DECOMPOSE, &class);
+		if (count > 1 && parts[count - 1] < PLAIN_LIMIT)
+			plain_add(seconds, (uint32_t)parts[count - 1]);
 	}
-	return true;
 }
 
-static enum status run_nfc(const struct stage *stage, struct chain_run *run, const struct word *word)
+/* Plain are starters that are their own normal form, and begin with a character that is not composed with one before it. */
+static enum status find_plain(struct form *form)
 {
-	return all_below(word, 0x300) ? chain_next(run, stage, word) : normalize(stage, run, word, false, true);
+	struct characters characters = {.count = 0};
+	struct plain_characters seconds = {.bits = {0}};
+	enum status status = OK;
+	find_seconds(&seconds);
+	for (uint32_t c = 0; c < PLAIN_LIMIT; c++) {
+		characters.count = 0;
+		TRY_GOTO(append_decomposed(c, form->compatible, &characters), out);
+		const struct form_character first = characters.items[0];
+		if (first.class != 0 || plain_has(&seconds, first.code_point))
+			continue;
+		if (form->composed && characters.count > 1) {
+			sort_marks(&characters);
+			compose(&characters);
+		}
+		if (characters.count == 1 && characters.items[0].code_point == c)
+			plain_add(&form->plain, c);
+	}
+out:
+	free(characters.items);
+	return status;
 }
 
-static enum status run_nfd(const struct stage *stage, struct chain_run *run, const struct word *word)
+static enum status open_form(struct stage *stage, bool compatible, bool composed)
 {
-	return all_below(word, 0xC0) ? chain_next(run, stage, word) : normalize(stage, run, word, false, false);
+	struct form *form;
+	TRY(memory_new(&form, 1, sizeof *form, "tokenizer"));
+	form->compatible = compatible;
+	form->composed = composed;
+	stage->own = form;
+	return find_plain(form);
 }
 
-static enum status run_nfkc(const struct stage *stage, struct chain_run *run, const struct word *word)
+static enum status open_nfc(struct stage *stage, const struct part *part)
 {
-	return all_below(word, 0xA0) ? chain_next(run, stage, word) : normalize(stage, run, word, true, true);
+	(void)part;
+	return open_form(stage, false, true);
 }
 
-static enum status run_nfkd(const struct stage *stage, struct chain_run *run, const struct word *word)
+static enum status open_nfd(struct stage *stage, const struct part *part)
 {
-	return all_below(word, 0xA0) ? chain_next(run, stage, word) : normalize(stage, run, word, true, false);
+	(void)part;
+	return open_form(stage, false, false);
 }
 
-const struct stage_kind stage_nfc = {.type = "NFC", .run = run_nfc};
-const struct stage_kind stage_nfd = {.type = "NFD", .run = run_nfd};
-const struct stage_kind stage_nfkc = {.type = "NFKC", .run = run_nfkc};
-const struct stage_kind stage_nfkd = {.type = "NFKD", .run = run_nfkd};
+static enum status open_nfkc(struct stage *stage, const struct part *part)
+{
+	(void)part;
+	return open_form(stage, true, true);
+}
+
+static enum status open_nfkd(struct stage *stage, const struct part *part)
+{
+	(void)part;
+	return open_form(stage, true, false);
+}
+
+const struct stage_kind stage_nfc = {.type = "NFC", .open = open_nfc, .run = run_form};
+const struct stage_kind stage_nfd = {.type = "NFD", .open = open_nfd, .run = run_form};
+const struct stage_kind stage_nfkc = {.type = "NFKC", .open = open_nfkc, .run = run_form};
+const struct stage_kind stage_nfkd = {.type = "NFKD", .open = open_nfkd, .run = run_form};
