@@ -66,8 +66,8 @@ static bool is_left_out(const struct task_state *state, int64_t number)
 	return state->settings.most > 0 && number >= state->settings.most;
 }
 
-/* Lists as names of classes are hardly meant. */
-static void warn_of_lists(const struct task_state *state)
+/* Lists and amounts are hardly meant as names of classes. */
+static void warn_of_odd_labels(const struct task_state *state)
 {
 	const struct label_set *labels = &state->labels;
 	int64_t lists = 0;
@@ -77,6 +77,10 @@ static void warn_of_lists(const struct task_state *state)
 		log_warning("each label is a list, such as '%s', and taken as the name of a class: --task multilabel learns the "
 			    "labels in "
 			    "such lists",
+			    labels->labels[0].name);
+	if (state->settings.given.count == 0 && label_set_has_amounts(labels))
+		log_warning("each label is a number, such as '%s', and taken as the name of a class: --task regression learns "
+			    "amounts",
 			    labels->labels[0].name);
 }
 
@@ -101,7 +105,7 @@ static enum status count_labels(struct task_state *state, struct example_set *ex
 		}
 		examples->count = kept;
 		warn_of_headers(state, examples);
-		warn_of_lists(state);
+		warn_of_odd_labels(state);
 		return task_order_labels(state, kept);
 	}
 	TRY(memory_new(&cells, examples->count, sizeof *cells, "labels"));

@@ -58,6 +58,23 @@ static void list_names(const struct label_set *set, struct buffer *out)
 		buffer_format(out, " and %lld more", (long long)set->count - 20);
 }
 
+/* The first label that looks like a name which is none; NULL: there is none. */
+static const char *find_alike(const struct label_set *set, const char *name)
+{
+	struct buffer form = {0}, other = {0};
+	const char *found = NULL;
+	look_alike_form(name, &form);
+	for (int64_t i = 0; i < set->count && !found; i++) {
+		buffer_clear(&other);
+		look_alike_form(set->labels[i].name, &other);
+		if (strcmp(buffer_string(&form), buffer_string(&other)) == 0)
+			found = set->labels[i].name;
+	}
+	buffer_release(&form);
+	buffer_release(&other);
+	return found;
+}
+
 enum status label_set_id(const struct label_set *set, const char *name, const char *file, int64_t line, int64_t *out)
 {
 	struct buffer names = {0};
@@ -68,8 +85,17 @@ enum status label_set_id(const struct label_set *set, const char *name, const ch
 	enum status status =
 		error_set(ERR_DATA, "'%s', line %lld: the label '%.100s' does not occur in training, whose labels are %s", file,
 			  (long long)line, name, buffer_string(&names));
-	error_hint("did you mean another column (--label_column)? A class without examples in training can be named with "
-		   "--labels");
+	const char *alike = find_alike(set, name);
+	buffer_clear(&names);
+	if (alike) {
+		look_alike_difference(name, alike, &names);
+		buffer_text(&names, " in place of ");
+		look_alike_difference(alike, name, &names);
+		error_hint("it looks like '%.100s', but has %s: write the label in one way", alike, buffer_string(&names));
+	} else {
+		error_hint("did you mean another column (--label_column)? A class without examples in training can be named with "
+			   "--labels");
+	}
 	buffer_release(&names);
 	return status;
 }
@@ -329,6 +355,32 @@ static bool are_integers(const struct label_set *set)
 	return true;
 }
 
+bool label_set_has_amounts(const struct label_set *set)
+{
+	double value;
+	bool whole = true;
+	for (int64_t i = 0; i < set->count; i++) {
+		if (!parse_number(set->labels[i].name, &value))
+			return false;
+		whole = whole && floor(value) == value;
+	}
+	return !whole;
+}
+
+/* What str() makes of a missing value. */
+static void warn_of_missing(const struct label_set *set)
+{
+	static const char *const missing[] = {"nan", "NaN", "<NA>"};
+	for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
+		int64_t id = label_set_find(set, missing[i]);
+		if (id >= 0)
+			log_warning(
+				"the label '%s' ('%s', line %lld) is what programs print where a label is missing; it is taken "
+				"as a class",
+				missing[i], set->labels[id].file, (long long)set->labels[id].line);
+	}
+}
+
 static void warn_of_unseen(const struct label_set *set)
 {
 	for (int64_t i = 0; i < set->count; i++)
@@ -349,6 +401,8 @@ enum status label_set_order(struct label_set *set, const struct label_rules *rul
 				    "there is nothing to tell apart: did you mean another column (--label_column)?");
 	TRY(refuse_doubles(set));
 	TRY(warn_of_look_alikes(set));
+	if (rules->given.count == 0)
+		warn_of_missing(set);
 	TRY(choose_list(set, rules, &set->order, &list));
 	if (list) {
 		TRY(take_order(set, list));
@@ -533,6 +587,10 @@ static enum status split_cell(struct name_array *array, const char *cell, enum l
 		status = refuse_list(cell, file, line, "begins like a list of labels but is not one");
 	else if (status == OK && in_lists && !is_list)
 		status = refuse_list(cell, file, line, "is not a list of labels, unlike in other rows");
+	else if (status == OK && is_list && list.missing)
+		status = error_hinted(
+			error_set(ERR_DATA, "'%s', line %lld: a label is missing in '%.100s'", file, (long long)line, cell),
+			"write [] where no label applies; if it is the name of a label, put it between quotes");
 	else if (status == OK && form == CELLS_FLAGS)
 		status = take_flags(array, &list, names, file, line);
 	else if (status == OK && !is_list)

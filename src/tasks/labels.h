@@ -54,6 +54,8 @@ MUST_USE enum status label_set_add(struct label_set *set, const char *name, cons
  * two labels that are the same number ("1", "1.0") or differ only in white space. Warns of a class in --labels without examples,
  * and of labels that differ only in case or look alike (text/look_alike.h). */
 MUST_USE enum status label_set_order(struct label_set *set, const struct label_rules *rules);
+/* Are all labels numbers, some of them with a fraction, as ratings and similarities are? */
+bool label_set_has_amounts(const struct label_set *set);
 /* Takes back a use, of an example that is left out; its label stays a class. */
 void label_set_drop_use(struct label_set *set, const char *name);
 /* The id, or -1. */

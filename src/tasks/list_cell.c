@@ -82,6 +82,15 @@ static bool is_plain(const char *text, size_t size)
 	return *end && strcasecmp(copy, "true") != 0 && strcasecmp(copy, "false") != 0;
 }
 
+static bool is_missing(const char *text, size_t size)
+{
+	static const char *const missing[] = {"nan", "NaN", "None", "null", "<NA>"};
+	for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
+		if (strlen(missing[i]) == size && memcmp(missing[i], text, size) == 0)
+			return true;
+	return false;
+}
+
 /* A number or a word. *out false: this cannot be an item. */
 static enum status take_bare(struct reader *reader, bool *out)
 {
@@ -95,6 +104,7 @@ static enum status take_bare(struct reader *reader, bool *out)
 	*out = size > 0 && !(size == 3 && memcmp(begin, "...", 3) == 0) &&
 	       (reader->at == reader->end || *reader->at == ',' || is_space(*reader->at) || *reader->at == ')');
 	reader->plain = reader->plain || is_plain(begin, size);
+	reader->list->missing = reader->list->missing || is_missing(begin, size);
 	return *out ? add_item(reader, begin, size) : OK;
 }
 

@@ -3,6 +3,7 @@
 #ifndef TASKS_LIST_CELL_H
 #define TASKS_LIST_CELL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "base/error.h"
 #include "base/string_store.h"
@@ -17,6 +18,7 @@ enum list_cell_kind {
 struct list_cell {
 	const char **items;
 	int64_t count, capacity;
+	bool missing; /* an item is what programs print where there is no value: nan, None, null, <NA>; not quoted */
 };
 
 /* The items of a list, with strings in `store`; to be released whatever the kind. ERR_RESOURCE: no memory. */

@@ -1,4 +1,4 @@
-/* Finds texts that look alike, with the compatibility forms of Unicode. */
+/* Finds texts that look alike, with the compatibility forms of Unicode and the letters that scripts share. */
 #include "text/look_alike.h"
 
 #include <stdlib.h>
@@ -8,11 +8,33 @@
 
 #define POINTS_SHOWN 12
 
+/* Capital letters of Greek and Cyrillic, and small ones, that no typeface tells from the Latin one. */
+static const struct {
+	uint16_t letter;
+	char latin;
+} twins[] = {
+	{0x391, 'A'}, {0x392, 'B'}, {0x395, 'E'}, {0x396, 'Z'}, {0x397, 'H'}, {0x399, 'I'}, {0x39A, 'K'}, {0x39C, 'M'},
+	{0x39D, 'N'}, {0x39F, 'O'}, {0x3A1, 'P'}, {0x3A4, 'T'}, {0x3A5, 'Y'}, {0x3A7, 'X'}, {0x3BF, 'o'}, {0x3BD, 'v'},
+	{0x410, 'A'}, {0x412, 'B'}, {0x415, 'E'}, {0x405, 'S'}, {0x406, 'I'}, {0x408, 'J'}, {0x41A, 'K'}, {0x41C, 'M'},
+	{0x41D, 'H'}, {0x41E, 'O'}, {0x420, 'P'}, {0x421, 'C'}, {0x422, 'T'}, {0x423, 'Y'}, {0x425, 'X'}, {0x430, 'a'},
+	{0x435, 'e'}, {0x43E, 'o'}, {0x440, 'p'}, {0x441, 'c'}, {0x443, 'y'}, {0x445, 'x'}, {0x455, 's'}, {0x456, 'i'},
+	{0x458, 'j'}, {0x4BB, 'h'}, {0x501, 'd'},
+};
+
+/* The Latin letter that looks like this one, in a character's place; 0: none. */
+static char latin_twin(uint32_t c)
+{
+	for (size_t i = 0; i < sizeof twins / sizeof *twins; i++)
+		if (twins[i].letter == c)
+			return twins[i].latin;
+	return 0;
+}
+
 void look_alike_form(const char *text, struct buffer *out)
 {
 	utf8proc_uint8_t *form;
 	const utf8proc_option_t options =
-		UTF8PROC_STABLE | UTF8PROC_COMPAT | UTF8PROC_COMPOSE | UTF8PROC_IGNORE | UTF8PROC_LUMP | UTF8PROC_STRIPCC;
+		UTF8PROC_STABLE | UTF8PROC_COMPAT | UTF8PROC_DECOMPOSE | UTF8PROC_IGNORE | UTF8PROC_LUMP | UTF8PROC_STRIPCC;
 	utf8proc_ssize_t size = utf8proc_map((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)strlen(text), &form, options);
 	if (size < 0) {
 		buffer_text(out, text);
@@ -20,9 +42,15 @@ void look_alike_form(const char *text, struct buffer *out)
 	}
 	size_t begin = 0, end = (size_t)size;
 	utf8_trim((const char *)form, &begin, &end);
-	for (size_t i = begin; i < end; i++)
-		if (form[i] != ' ' || form[i - 1] != ' ')
-			buffer_char(out, (char)form[i]);
+	for (size_t i = begin, next; i < end; i = next) {
+		uint32_t c;
+		next = i + utf8_decode((const char *)form + i, end - i, &c);
+		char twin = latin_twin(c);
+		if (twin)
+			buffer_char(out, twin);
+		else if (c != ' ' || form[i - 1] != ' ')
+			buffer_append(out, form + i, next - i);
+	}
 	free(form);
 }
 

@@ -131,11 +131,21 @@ static void columns_that_count_are_no_words(void **state)
 		{"B-A wai\nO waj\nB-B wak\nI-B wal\n", "looks like that of the tags"},
 		{"sentence_id\tword\ttag\n0\twai\tO\n1\twaj\tB-A\n", "its sentences are numbered in a column"},
 		{"wai NN _\nwaj VB _\n", "every word has the tag '_', from column 3"},
+		{"wai NN 1\nwaj VB 2\n\nwak NN 1\nwal VB 2\n",
+		 "its last column, which would be taken for the tags, counts ('1')"},
+		{"wai\t0-3\nwaj\t4-7\nwak\t8-11\n", "which would be taken for the tags, counts ('0-3')"},
+		{"wai NN 1\nwaj VB 1\n\nwak NN 2\nwal VB 2\n", "has one number for all lines of a sentence"},
 	};
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
 		put_file("counted.txt", refused[i].text);
 		assert_program(3, refused[i].said, TRAIN("counted", "tagging", "counted.txt", ""));
 	}
+	put_file("ids.txt", "wai 0\nwaj 3\nwak 0\n\nwal 3\nwam 0\n");
+	assert_program(
+		0, "each tag is a number, such as '0', and the name of a class: if they are meant, say so with --label_column 2",
+		TRAIN("ids", "tagging", "ids.txt", ""));
+	assert_program(0, "", TRAIN("meant", "tagging", "ids.txt", "--label_column 2"));
+	assert_not_said("each tag is a number");
 	put_file("odd.txt", "wai PER-B\nwaj PER-I\nwak O\n");
 	assert_program(0, "tags such as 'PER-I' may belong to a scheme that is not known",
 		       TRAIN("odd", "tagging", "odd.txt", ""));

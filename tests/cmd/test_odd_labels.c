@@ -39,6 +39,11 @@ static void lists_of_0_and_1_need_names(void **state)
 	assert_program(0, "", EVALUATE("flags", "flags.csv"));
 	put_file("columns.csv", "text,toxic,insult\nwai,1.0,0.0\nwaj,0.0,1.0\nwak,1.0,1.0\n");
 	assert_program(0, "2 labels: insult 2, toxic 2", TRAIN("columns", "multilabel", "columns.csv", ""));
+	put_file("gone.csv", "text,labels\nwai,\"['x', 'y']\"\nwaj,[nan]\nwak,['y']\n");
+	assert_program(3, "gone.csv', line 3: a label is missing in '[nan]'", TRAIN("gone", "multilabel", "gone.csv", ""));
+	assert_said("write [] where no label applies");
+	put_file("gone.jsonl", "{\"text\": \"wai\", \"labels\": [\"x\", null]}\n{\"text\": \"waj\", \"labels\": [\"y\"]}\n");
+	assert_program(3, "gone.jsonl', line 1: a label is missing in", TRAIN("gone", "multilabel", "gone.jsonl", ""));
 	put_file("lists.csv", "text,labels\nwai,\"['x', 'y']\"\nwaj,[]\nwak,['x']\nwal,\"['y', 'x']\"\n");
 	assert_program(0, "2 labels: x 3, y 2", TRAIN("lists", "multilabel", "lists.csv", ""));
 	assert_program(0, "each label is a list, such as", TRAIN("named", "classification", "flags.csv", ""));
@@ -54,6 +59,27 @@ static void look_alikes_are_named(void **state)
 	put_file("alike.tsv", "text\tlabel\nwai\tcaf\xC3\xA9\nwaj\tcafe\xCC\x81\nwak\ttea\n");
 	assert_program(0, "look alike, but differ in code points: U+00E9, and U+0065 U+0301; they are taken as two classes",
 		       TRAIN("alike", "classification", "alike.tsv", ""));
+	put_file("scripts.tsv", "text\tlabel\nwai\tsport\nwaj\t\xD1\x95port\nwak\ttea\n");
+	assert_program(0, "look alike, but differ in code points: U+0073, and U+0455; they are taken as two classes",
+		       TRAIN("scripts", "classification", "scripts.tsv", ""));
+	put_file("dev.tsv", "text\tlabel\nwai\tt\xD0\xB5"
+			    "a\n");
+	assert_program(3, "it looks like 'tea', but has U+0435 in place of U+0065: write the label in one way",
+		       TRAIN("other", "classification", "scripts.tsv", "--dev %s/dev.tsv"), test_folder);
+}
+
+/* Ratings and missing values, which pandas turns into names. */
+static void numbers_as_classes_are_named(void **state)
+{
+	put_file("ratings.tsv", "text\tlabel\nwai\t0.0\nwaj\t3.4\nwak\t5.0\n");
+	assert_program(0, "each label is a number, such as '0.0', and taken as the name of a class: --task regression",
+		       TRAIN("ratings", "classification", "ratings.tsv", ""));
+	put_file("whole.tsv", "text\tlabel\nwai\t0.0\nwaj\t1.0\nwak\t2.0\n");
+	assert_program(0, "", TRAIN("whole", "classification", "whole.tsv", ""));
+	assert_null(strstr(buffer_string(&program_errors), "--task regression"));
+	put_file("nan.csv", "text,label\nwai,good\nwaj,bad\nwak,nan\n");
+	assert_program(0, "the label 'nan' ('", TRAIN("nan", "classification", "nan.csv", ""));
+	assert_said("is what programs print where a label is missing");
 }
 
 static void numbers_beyond_floats_are_refused(void **state)
@@ -101,9 +127,9 @@ static void texts_on_both_sides_are_counted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lists_of_0_and_1_need_names),       cmocka_unit_test(look_alikes_are_named),
-		cmocka_unit_test(numbers_beyond_floats_are_refused), cmocka_unit_test(nothing_to_learn_is_said),
-		cmocka_unit_test(texts_on_both_sides_are_counted),
+		cmocka_unit_test(lists_of_0_and_1_need_names),  cmocka_unit_test(look_alikes_are_named),
+		cmocka_unit_test(numbers_as_classes_are_named), cmocka_unit_test(numbers_beyond_floats_are_refused),
+		cmocka_unit_test(nothing_to_learn_is_said),     cmocka_unit_test(texts_on_both_sides_are_counted),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

@@ -192,6 +192,7 @@ static void lists_are_recognized(void **state)
 		expect_cell(lists[i].cell, CELLS_COMMA, lists[i].labels);
 		assert_int_equal(detected(&lists[i].cell, 1), CELLS_LIST);
 	}
+	expect_cell("['nan', \"None\"]", CELLS_LIST, "nan/None");
 	/* Brackets may belong to a name, unless all cells have them. */
 	expect_cell("[very bad, good]", CELLS_LIST, "very bad/good");
 	expect_cell("[x, y]", CELLS_COMMA, "[x/y]");

@@ -17,8 +17,11 @@ static void look_alikes_have_one_form(void **state)
 		{"\xEF\xAC\x81", "fi"},
 		{"i", " i\xE3\x80\x80"},
 		{"j", "j\xEF\xB8\x8F"},
+		{"cop\xC3\xAB", "\xD1\x81\xD0\xBE\xD1\x80\xD1\x91"},
+		{"BOX", "\xCE\x92\xD0\x9E\xCE\xA7"},
 	};
-	static const char *const different[][2] = {{"e", "\xC3\xA9"}, {"e", "\xD0\xB5"}, {"a", "A"}, {"1", "2"}, {"ab", "a b"}};
+	static const char *const different[][2] = {{"e", "\xC3\xA9"}, {"e", "\xD1\x8D"}, {"A", "\xD0\xB0"}, {"\xD0\xB2", "B"},
+						   {"a", "A"},        {"1", "2"},        {"ab", "a b"}};
 	struct buffer a = {0}, b = {0};
 	for (size_t i = 0; i < sizeof alike / sizeof *alike; i++) {
 		buffer_clear(&a);

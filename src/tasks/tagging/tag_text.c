@@ -394,6 +394,40 @@ static enum status check_word_column(const struct conll *file, const struct task
 		(int)file->column_count, strstr(what, "tags") ? 1 : (int)file->column_count);
 }
 
+/* The last column was taken for that of the tags, unless another was named. It is another one if its numbers rise in every
+ * sentence, as those that count words or characters do, or if each sentence has one of its own. Other numbers may be ids. */
+static enum status check_tag_column(const struct conll *file, const struct task_settings *settings)
+{
+	int64_t followers = 0, rising = 0, repeated = 0;
+	bool changes = false;
+	if (file->tag_column < 0 || settings->columns.label || file->treebank || file->has_header || !file->word_lines)
+		return OK;
+	for (int64_t s = 0; s < file->sentence_count; s++) {
+		for (int64_t w = file->sentence_starts[s]; w < file->sentence_starts[s + 1]; w++) {
+			const char *tag = conll_tag(file, w), *before = w > 0 ? conll_tag(file, w - 1) : tag;
+			if (!is_number(tag))
+				return OK;
+			changes = changes || strcmp(tag, before) != 0;
+			if (w == file->sentence_starts[s])
+				continue;
+			followers++;
+			rising += strtod(tag, NULL) > strtod(before, NULL);
+			repeated += strcmp(tag, before) == 0;
+		}
+	}
+	if (followers < 2 || !changes || (rising < followers && repeated < followers)) {
+		log_warning(
+			"'%s': each tag is a number, such as '%.60s', and the name of a class: if they are meant, say so with "
+			"--label_column %d",
+			file->name, conll_tag(file, 0), (int)file->tag_column + 1);
+		return OK;
+	}
+	return error_hinted(
+		error_set(ERR_DATA, "'%s': its last column, which would be taken for the tags, %s ('%.60s')", file->name,
+			  rising == followers ? "counts" : "has one number for all lines of a sentence", conll_tag(file, 0)),
+		"say which of its %d columns has the tags, counted from 1, with --label_column", (int)file->column_count);
+}
+
 /* Refuses a table of texts with one label each, which also has lines and columns and would pass for one long sentence. */
 static enum status check_words(const struct conll *file, enum task_use use, const struct task_settings *settings)
 {
@@ -407,6 +441,8 @@ static enum status check_words(const struct conll *file, enum task_use use, cons
 				    "files of tagged words have one word per line, and a blank line between sentences; one label "
 				    "for a whole text is learned by --task classification");
 	TRY(check_word_column(file, settings));
+	if (use == TASK_TRAIN)
+		TRY(check_tag_column(file, settings));
 	if (use == TASK_TRAIN && file->sentence_count == 1 && file->token_count >= MANY_WORDS)
 		log_warning("'%s' is a single sentence of %lld words: are the blank lines between sentences missing?", file->name,
 			    (long long)file->token_count);
