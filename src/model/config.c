@@ -117,12 +117,17 @@ const char *model_activation_name(enum activation activation)
 /* Refuses variants of BERT whose files look alike but which compute something else. */
 static enum status refuse_variants(const struct json *object, const char *name)
 {
-	const char *positions = "absolute";
+	static const struct {
+		const char *key, *usual;
+	} texts[] = {{"position_embedding_type", "absolute"}, {"summary_type", "first"}, {"summary_activation", "gelu"}};
 	bool decoder = false, cross = false;
-	TRY(json_get_string(object, name, "position_embedding_type", &positions));
-	if (strcmp(positions, "absolute") != 0)
-		return error_set(ERR_USAGE, "'%s': \"position_embedding_type\" is \"%s\"; bertc has \"absolute\"", name,
-				 positions);
+	for (int i = 0; i < COUNT(texts); i++) {
+		const char *text = texts[i].usual;
+		TRY(json_get_string(object, name, texts[i].key, &text));
+		if (strcmp(text, texts[i].usual) != 0)
+			return error_set(ERR_USAGE, "'%s': \"%s\" is \"%s\"; bertc has \"%s\"", name, texts[i].key, text,
+					 texts[i].usual);
+	}
 	TRY(json_get_bool(object, name, "is_decoder", &decoder));
 	TRY(json_get_bool(object, name, "add_cross_attention", &cross));
 	if (decoder || cross)

@@ -229,6 +229,7 @@ static const struct model_form forms[] = {
 			      .linear = "classifier.out_proj"},
 		.choice = {.own_dropout = true, .activation = ACTIVATION_GELU_ERF, .dense = "sequence_summary.summary"},
 		.keys = &electra_keys,
+		.members = " summary_activation summary_type summary_use_proj ",
 		.defaults = &electra_defaults,
 	},
 	{
@@ -251,6 +252,7 @@ static const struct model_form forms[] = {
 		.span_layer = "classifier",
 		.keys = &modernbert_keys,
 		.defaults = &modernbert_defaults,
+		.members = modernbert_members,
 		.read = modernbert_config_read,
 		.write = modernbert_config_write,
 	},

@@ -69,7 +69,8 @@ struct model_form {
 	/* config.json. */
 	const struct config_keys *keys;
 	const struct model_config *defaults; /* of absent fields */
-	/* Fields that only this form has; NULL: none. */
+	/* Fields that only this form has; NULL: none. `members`: their names, each between spaces. */
+	const char *members;
 	enum status (*read)(struct model_config *config, const struct json *object, const char *name);
 	void (*write)(const struct model_config *config, struct json_writer *writer);
 };

@@ -89,6 +89,10 @@ static enum status read_no_bias(const struct json *object, const char *name, con
 	return OK;
 }
 
+const char modernbert_members[] =
+	" attention_bias classifier_activation classifier_bias classifier_pooling decoder_bias global_attn_every_n_layers "
+	"global_rope_theta layer_types local_attention local_rope_theta mlp_bias norm_bias rope_parameters rope_scaling ";
+
 enum status modernbert_config_read(struct model_config *config, const struct json *object, const char *name)
 {
 	const struct json *scaling = json_member(object, "rope_scaling");

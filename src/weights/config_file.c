@@ -2,11 +2,13 @@
 #include "weights/config_file.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/string_index.h"
@@ -198,6 +200,56 @@ static enum status read_activation(const struct json *object, const char *name, 
 	if (own && own->kind == JSON_OBJECT && json_member(own, "activation_fn"))
 		return task_config_read_activation(out, own, name, "activation_fn");
 	return task_config_read_activation(out, object, name, "sbert_ce_default_activation_function");
+}
+
+/* Members of any config.json that bertc obeys, besides those whose names differ between forms. */
+static const char obeyed[] = " add_cross_attention architectures id2label initializer_range is_decoder label2id "
+			     "max_position_embeddings model_type num_labels pad_token_id position_embedding_type problem_type "
+			     "sbert_ce_default_activation_function sentence_transformers tie_word_embeddings vocab_size ";
+/* Members that change no answer: how transformers computes, stores, trains, and generates, and what Google's files say of a
+ * pooler that was never built. */
+static const char ignored[] =
+	" _attn_implementation _attn_implementation_autoset _attn_implementation_internal _commit_hash _name_or_path _num_labels "
+	"attn_implementation bad_words_ids begin_suppress_tokens bos_token_id chunk_size_feed_forward cls_token_id "
+	"cross_attention_hidden_size decoder_start_token_id deterministic_flash_attn directionality diversity_penalty do_sample "
+	"dtype early_stopping encoder_no_repeat_ngram_size eos_token_id eos_token_ids exponential_decay_length_penalty "
+	"experts_implementation finetuning_task forced_bos_token_id forced_eos_token_id gradient_checkpointing "
+	"initializer_cutoff_factor is_encoder_decoder language length_penalty mask_token_id max_length min_length name "
+	"no_repeat_ngram_size num_beam_groups num_beams num_return_sequences output_attentions output_hidden_states output_past "
+	"output_scores pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type prefix "
+	"reference_compile remove_invalid_values repad_logits_with_grad repetition_penalty return_dict return_dict_in_generate "
+	"sep_token_id sinusoidal_pos_embds sparse_pred_ignore_index sparse_prediction suppress_tokens task_specific_params "
+	"temperature tf_legacy_loss tie_encoder_decoder tie_weights_ tokenizer_class top_k top_p torch_dtype torchscript "
+	"transformers_version typical_p unk_token_id use_bfloat16 use_cache xla_device ";
+
+static bool is_listed(const char *names, const char *name)
+{
+	size_t size = strlen(name);
+	for (const char *at = names ? names + 1 : NULL; at && size > 0 && (at = strstr(at, name)); at += size)
+		if (at[-1] == ' ' && at[size] == ' ')
+			return true;
+	return false;
+}
+
+void config_file_warn_unknown(const struct json *object, const char *name)
+{
+	static _Atomic uint32_t warned; /* a command reads a file several times */
+	const struct model_form *form = form_of(object);
+	struct buffer unknown = {0};
+	for (const struct json *member = object->first_child; member; member = member->next) {
+		bool known = member->kind == JSON_NULL || is_listed(obeyed, member->key) || is_listed(ignored, member->key) ||
+			     is_listed(form->members, member->key);
+		const char *const *keys = (const char *const *)form->keys;
+		for (size_t i = 0; i < sizeof *form->keys / sizeof *keys && !known; i++)
+			known = keys[i] && strcmp(keys[i], member->key) == 0;
+		bool empty = (member->kind == JSON_ARRAY || member->kind == JSON_OBJECT) && member->child_count == 0;
+		if (!known && !empty)
+			buffer_format(&unknown, "%s\"%.60s\"", unknown.size > 0 ? ", " : "", member->key);
+	}
+	uint32_t checksum = crc32c(crc32c(0, name, strlen(name)), buffer_string(&unknown), unknown.size);
+	if (unknown.size > 0 && atomic_exchange(&warned, checksum) != checksum)
+		log_warning("'%s': bertc does not know %s, and ignores it", name, buffer_string(&unknown));
+	buffer_release(&unknown);
 }
 
 enum status task_config_from_json(struct task_config *out, const struct json *object, const char *name)

@@ -41,6 +41,8 @@ MUST_USE enum status task_config_from_json(struct task_config *out, const struct
  * sentence-transformers does. */
 MUST_USE enum status task_config_read_activation(struct task_config *task, const struct json *object, const char *name,
 						 const char *member);
+/* Warns of members that neither this nor model_config_from_json() reads, unless they are known to change no answer. */
+void config_file_warn_unknown(const struct json *object, const char *name);
 /* Makes a task_config from these values. Strings and labels, all of which may be NULL, are copied. `classifier_dropout` is left
  * to that of the hidden layers. */
 MUST_USE enum status task_config_make(struct task_config *out, const char *architecture, const char *problem_type,

@@ -170,6 +170,8 @@ static enum status read_config(const char *path, struct model_config *sizes, str
 	if (sizes)
 		TRY_GOTO(model_config_from_json(sizes, document.root, path), done);
 	if (sizes)
+		config_file_warn_unknown(document.root, path);
+	if (sizes)
 		TRY_GOTO(settle_gelu(document.root, path, sizes), done);
 	if (task)
 		TRY_GOTO(read_task(document.root, path, task), done);

@@ -205,9 +205,15 @@ static void test_unknown_members(void **state)
 	static const char json[] =
 		"{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"splitter\":{},\"added_tokens\":[],"
 		"\"model\":{\"vocab\":{\"[PAD]\":0,\"[UNK]\":1,\"[CLS]\":2,\"[SEP]\":3,\"[MASK]\":4,\"a\":5}}}";
+	static const char map[] =
+		"{\"pad_token\":\"[PAD]\",\"eos_token\":\"a\",\"additional_special_tokens\":[],\"tag_tokens\":{}}";
+	static const char later[] =
+		"{\"version\":\"2.0\",\"added_tokens\":[],\"model\":{\"vocab\":{\"[PAD]\":0,\"[UNK]\":1,\"[CLS]\":2,"
+		"\"[SEP]\":3,\"[MASK]\":4,\"a\":5}}}";
 	struct vocab vocab;
 	struct buffer said = {0};
 	assert_ok(folder_make(test_path("unknown")));
+	assert_ok(file_write(test_path("unknown/special_tokens_map.json"), map, strlen(map)));
 	assert_ok(file_write(test_path("unknown/vocab.txt"), lines, strlen(lines)));
 	assert_ok(file_write(test_path("unknown/tokenizer.json"), json, strlen(json)));
 	log_to_file(test_path("said"));
@@ -218,7 +224,13 @@ static void test_unknown_members(void **state)
 	assert_ok(file_read(test_path("said"), 1 << 16, &said));
 	assert_non_null(strstr(buffer_string(&said), "bertc does not know \"splitter\" of \"tokenizer.json\", and ignores it"));
 	assert_null(strstr(buffer_string(&said), "truncation"));
+	assert_non_null(
+		strstr(buffer_string(&said), "special_tokens_map.json': bertc does not know \"tag_tokens\", and ignores it"));
 	buffer_release(&said);
+	assert_ok(folder_make(test_path("later")));
+	assert_ok(file_write(test_path("later/tokenizer.json"), later, strlen(later)));
+	assert_error(ERR_DATA, "\"version\" is \"2.0\"; bertc has \"1.0\"",
+		     vocab_file_read(&vocab, test_path("later/tokenizer.json")));
 }
 
 /* White space that is a token, or that a token takes with it. */

@@ -1,4 +1,5 @@
 /* config.json: everything a head needs is written as transformers reads it, and read as transformers writes it. */
+#include "base/log.h"
 #include "test.h"
 #include <math.h>
 
@@ -270,6 +271,47 @@ static void activations_are_read(void **state)
 	buffer_release(&text);
 }
 
+/* Members that transformers and Google write need no notice; others are named, once however often the file is read. */
+static void unknown_members_are_named(void **state)
+{
+	static const char *const usual[] = {
+		"{\"model_type\": \"bert\", \"architectures\": [\"BertForMaskedLM\"], \"_name_or_path\": \"x\", \"hidden_act\": "
+		"\"gelu\", \"torch_dtype\": \"float32\", \"transformers_version\": \"4.8.2\", \"use_cache\": true, "
+		"\"gradient_checkpointing\": false, \"directionality\": \"bidi\", \"pooler_type\": \"first_token_transform\"}",
+		"{\"model_type\": \"distilbert\", \"dim\": 768, \"qa_dropout\": 0.1, \"seq_classif_dropout\": 0.2, "
+		"\"sinusoidal_pos_embds\": false, \"tie_weights_\": true, \"output_past\": true, \"n_layers\": 6}",
+		"{\"model_type\": \"electra\", \"summary_activation\": \"gelu\", \"summary_type\": \"first\", "
+		"\"summary_use_proj\": true, \"summary_last_dropout\": 0.1, \"is_decoder\": false, \"dtype\": \"float32\"}",
+		"{\"model_type\": \"modernbert\", \"deterministic_flash_attn\": false, \"sparse_pred_ignore_index\": -100, "
+		"\"local_attention\": 128, \"mlp_bias\": false, \"norm_eps\": 1e-05, \"reference_compile\": null}",
+	};
+	struct model_config config;
+	struct buffer said = {0};
+	assert_ok(folder_make(test_path("usual")));
+	assert_ok(folder_make(test_path("odd")));
+	assert_ok(folder_make(test_path("last")));
+	log_to_file(test_path("said"));
+	for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+		put_file("usual/config.json", usual[i]);
+		assert_ok(model_folder_config(test_path("usual"), &config));
+	}
+	put_file("odd/config.json",
+		 "{\"model_type\": \"distilbert\", \"num_hidden_layers\": 3, \"alibi\": [1], \"\": 1, \" \": 2, \"none\": null}");
+	assert_ok(model_folder_config(test_path("odd"), &config));
+	assert_ok(model_folder_config(test_path("odd"), &config));
+	log_to_file(NULL);
+	assert_ok(file_read(test_path("said"), 1 << 16, &said));
+	const char *named =
+		strstr(buffer_string(&said), "bertc does not know \"num_hidden_layers\", \"alibi\", \"\", \" \", and ignores it");
+	assert_non_null(named);
+	assert_null(strstr(named + 1, "bertc does not know"));
+	assert_ptr_equal(strstr(buffer_string(&said), "bertc does not know"), named);
+	buffer_release(&said);
+	put_file("last/config.json", "{\"model_type\": \"electra\", \"summary_type\": \"last\"}");
+	assert_error(ERR_USAGE, "\"summary_type\" is \"last\"; bertc has \"first\"",
+		     model_folder_config(test_path("last"), &config));
+}
+
 static void classes_without_names_get_some(void **state)
 {
 	static const char *const given[] = {"no", "yes"};
@@ -289,15 +331,11 @@ static void classes_without_names_get_some(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(classes_without_names_get_some),
-		cmocka_unit_test(sizes_come_back),
-		cmocka_unit_test(tasks_are_read),
-		cmocka_unit_test(what_is_absent_is_null),
-		cmocka_unit_test(odd_tasks_are_refused),
-		cmocka_unit_test(tasks_come_back),
-		cmocka_unit_test(folders_say_their_task),
-		cmocka_unit_test(activations_are_read),
-		cmocka_unit_test(heads_are_matched_by_their_classes),
+		cmocka_unit_test(unknown_members_are_named), cmocka_unit_test(classes_without_names_get_some),
+		cmocka_unit_test(sizes_come_back),           cmocka_unit_test(tasks_are_read),
+		cmocka_unit_test(what_is_absent_is_null),    cmocka_unit_test(odd_tasks_are_refused),
+		cmocka_unit_test(tasks_come_back),           cmocka_unit_test(folders_say_their_task),
+		cmocka_unit_test(activations_are_read),      cmocka_unit_test(heads_are_matched_by_their_classes),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

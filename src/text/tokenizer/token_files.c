@@ -94,6 +94,18 @@ static bool names_token(const char *member)
 	return size >= sizeof end && strcmp(member + size - (sizeof end - 1), end) == 0;
 }
 
+/* Names members of a file that are neither read nor known to change nothing. */
+static void warn_of_unknown(const struct json *root, const char *path)
+{
+	struct buffer unknown = {0};
+	for (const struct json *member = root ? root->first_child : NULL; member; member = member->next)
+		if (!is_listed(obeyed, member->key) && !is_listed(ignored, member->key) && !names_token(member->key))
+			buffer_format(&unknown, "%s\"%.60s\"", unknown.size > 0 ? ", " : "", member->key);
+	if (unknown.size > 0)
+		log_warning("'%s': bertc does not know %s, and ignores it", path, buffer_string(&unknown));
+	buffer_release(&unknown);
+}
+
 /* Refuses values of members that would change answers, and names unknown members. */
 static enum status check_members(const struct token_files *files)
 {
@@ -105,9 +117,8 @@ static enum status check_members(const struct token_files *files)
 		return refuse(files, "do_basic_tokenize", "false");
 	if (never && never->child_count > 0)
 		return refuse(files, "never_split", "a list of words");
-	for (const struct json *member = config ? config->first_child : NULL; member; member = member->next)
-		if (!is_listed(obeyed, member->key) && !is_listed(ignored, member->key) && !names_token(member->key))
-			log_warning("'%s': bertc does not know \"%.60s\", and ignores it", files->config_path, member->key);
+	warn_of_unknown(config, files->config_path);
+	warn_of_unknown(files->map.root, files->map_path);
 	return OK;
 }
 

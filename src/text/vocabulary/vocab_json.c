@@ -254,7 +254,11 @@ static enum status read_parts(struct vocab *vocab, const struct json *root, cons
 	static const char *const of_a_call[] = {"truncation", "padding", NULL}; /* whoever reads the file decides about these */
 	const struct json *added = json_member(root, "added_tokens");
 	struct offset_trimming trimming;
+	const char *version = "1.0";
 	part_warn_unknown(&(struct part){root, path, "tokenizer.json"}, parts, of_a_call);
+	TRY(json_get_string(root, path, "version", &version));
+	if (strcmp(version, "1.0") != 0) /* as tokenizers does */
+		return error_set(ERR_DATA, "'%s': \"version\" is \"%.40s\"; bertc has \"1.0\"", path, version);
 	for (const struct json *token = added ? added->first_child : NULL; token; token = token->next) {
 		struct added_token listed = added_token_read(token, (int32_t)json_member(token, "id")->integer);
 		TRY(vocab_list_added(vocab, &listed));
