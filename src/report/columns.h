@@ -13,6 +13,7 @@ struct report_level {
 };
 
 #define REPORT_LEVELS 3
+#define REPORT_ALONE (REPORT_LEVELS - 1) /* the level of words alone, which a model should exceed */
 struct report_column {
 	const char *name;    /* as in metrics.jsonl, without "eval_" */
 	const char *title;   /* of its chart: "Loss of masked words" */

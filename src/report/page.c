@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "report/html.h"
-#include "report/verdict.h"
 
 /* Appends text in which option names are not broken across lines. */
 static void put_advice(struct buffer *out, const char *text)
@@ -41,6 +40,16 @@ static const struct history_event *last_finding(const struct history *history, c
 	return NULL;
 }
 
+void report_judge(const struct report *report, bool finished, struct verdict *out)
+{
+	report_verdict(&(struct verdict_facts){.diagnosis = &report->diagnosis,
+					       .history = &report->history,
+					       .task = &report->task,
+					       .epoch_tokens = report->facts.epoch_tokens,
+					       .finished = finished},
+		       out);
+}
+
 static void put_verdict(const struct report_page *page, struct buffer *out)
 {
 	static const char *const classes[] = {"plain", "good", "warn", "bad"};
@@ -48,12 +57,7 @@ static void put_verdict(const struct report_page *page, struct buffer *out)
 	const struct report *report = page->report;
 	struct verdict verdict;
 	bool finished = !page->running && page->status == OK;
-	report_verdict(&(struct verdict_facts){.diagnosis = &report->diagnosis,
-					       .history = &report->history,
-					       .task = &report->task,
-					       .epoch_tokens = report->facts.epoch_tokens,
-					       .finished = finished},
-		       &verdict);
+	report_judge(report, finished, &verdict);
 	bool failed = !page->running && page->status != OK && page->status != STOPPED;
 	if (failed && verdict.colour != VERDICT_BAD) {
 		verdict.colour = VERDICT_BAD;

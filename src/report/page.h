@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "formats/chart.h"
 #include "report/report.h"
+#include "report/verdict.h"
 
 struct report_page {
 	const struct report *report;
@@ -17,6 +18,9 @@ struct report_page {
 
 /* Appends the whole page. */
 void report_page_html(const struct report_page *page, struct buffer *out);
+
+/* What the page says of the run as a whole. */
+void report_judge(const struct report *report, bool finished, struct verdict *out);
 
 /* The charts of the page (charts.c), each against tokens, time, and steps. */
 void report_charts(const struct report *report, struct buffer *out);

@@ -583,6 +583,15 @@ static bool keeps_page(const struct report *report, const struct report_progress
 	       path_join(path, report->folder, "report.html") == OK && file_exists(path);
 }
 
+/* Says what the page begins with. */
+static void say_verdict(const struct report *report)
+{
+	struct verdict verdict;
+	report_judge(report, true, &verdict);
+	if (verdict.grade != GRADE_EARLY)
+		log_note("%s. %s %s", verdict.headline, verdict.text, verdict.more);
+}
+
 void report_finish(struct report *report, const struct report_progress *state, enum status status)
 {
 	if (report->silent)
@@ -590,7 +599,8 @@ void report_finish(struct report *report, const struct report_progress *state, e
 	char now[48];
 	struct error error = *error_last(); /* the error that the caller will pass on */
 	progress_finish(&report->progress);
-	if (report->folder && !keeps_page(report, state, status))
+	bool kept = report->folder && keeps_page(report, state, status);
+	if (report->folder && !kept)
 		write_page(report, &(struct report_page){
 					   .report = report,
 					   .state = state,
@@ -598,6 +608,8 @@ void report_finish(struct report *report, const struct report_progress *state, e
 					   .reason = status != OK && status != STOPPED ? error.message : NULL,
 					   .written = time_text(now),
 				   });
+	if (status == OK && !kept)
+		say_verdict(report);
 	flush_events(report);
 	event_file_close(report->events);
 	report->events = NULL;

@@ -96,6 +96,7 @@ struct standing {
 	struct trend trend; /* of the deciding measure; positive: improving */
 	double least;       /* a change of the deciding measure that counts */
 	bool below;         /* the deciding score does not beat its baseline */
+	bool below_words;   /* words alone are better */
 	enum course course;
 	struct point best, before; /* of the evaluations: the best one; the last but one */
 };
@@ -185,6 +186,9 @@ static struct standing look(const struct verdict_facts *facts)
 	measure_trend(&standing);
 	find_course(&standing);
 	standing.below = !beats_baseline(&standing);
+	if (standing.decides && isfinite(standing.decides->levels[REPORT_ALONE].value) && isfinite(standing.score))
+		standing.below_words = measure_is_better(standing.decides->direction,
+							 standing.decides->levels[REPORT_ALONE].value, standing.score, 0);
 	return standing;
 }
 
@@ -243,7 +247,7 @@ static void say_level(const struct standing *standing, struct verdict *out)
 {
 	const struct report_task *task = standing->facts->task;
 	const struct report_column *column = standing->decides;
-	char subject[64], number[REPORT_NUMBER_BYTES], perplexity[64] = "", compare[240] = "";
+	char subject[64], number[REPORT_NUMBER_BYTES], perplexity[64] = "", compare[240] = "", alone[96] = "";
 	bool held_out = isfinite(standing->held_out);
 	double below = task->prior_loss - standing->level;
 	of_subject(subject, task);
@@ -261,9 +265,13 @@ static void say_level(const struct standing *standing, struct verdict *out)
 		else if (isfinite(task->prior_loss))
 			snprintf(compare, sizeof compare, "; knowing only %s gives a loss of %.3f", task->words.prior,
 				 task->prior_loss);
+		const struct report_level *words = &column->levels[REPORT_ALONE];
 		char score[REPORT_NUMBER_BYTES];
-		SAY(out, text, "On the %s: %s %s, loss %.3f%s.", task->words.held_out, column->heading,
-		    report_number(score, standing->score, column->unit), standing->held_out, compare);
+		if (isfinite(words->value))
+			snprintf(alone, sizeof alone, "; %s give %s", words->label,
+				 report_number(number, words->value, column->unit));
+		SAY(out, text, "On the %s: %s %s, loss %.3f%s%s.", task->words.held_out, column->heading,
+		    report_number(score, standing->score, column->unit), standing->held_out, compare, alone);
 		return;
 	}
 	if (*task->words.subject)
@@ -465,23 +473,26 @@ static const struct {
 static void say_headline(const struct standing *standing, struct verdict *out)
 {
 	const struct verdict_facts *facts = standing->facts;
-	const char *finished = facts->finished ? "Finished: overfitted" : "Overfitted";
-	bool healthy = out->finding < 0 || out->finding == FINDING_OVERFITTING;
+	bool healthy = out->finding < 0 || out->finding == FINDING_OVERFITTING, few = facts->diagnosis->step < FEW_UPDATES;
+	bool below = standing->below_words && facts->finished;
+	const char *finished = below ? "Finished below words alone" : "Finished";
 	if (standing->below && facts->finished && out->grade == GRADE_NOT_YET && out->finding < 0) {
 		out->colour = VERDICT_WARNING;
 		SAY(out, headline, "Finished no better than %s", standing->decides->levels[0].label);
 	}
 	if (out->grade == GRADE_EARLY || out->grade == GRADE_NOT_YET || !healthy)
 		return;
-	if (standing->course == COURSE_OVERFITTED) {
+	if (below)
+		SAY(out, headline, "%s", finished);
+	if (standing->course == COURSE_OVERFITTED)
+		SAY(out, headline, "%s%sverfitted since step %" PRId64, facts->finished ? finished : "",
+		    facts->finished ? ": o" : "O", standing->best.step);
+	else if (standing->course == COURSE_IMPROVING && facts->finished)
+		SAY(out, headline, "%s%s: it was still improving", finished, few ? " after too few updates" : "");
+	if (below || standing->course == COURSE_OVERFITTED)
 		out->colour = VERDICT_WARNING;
-		SAY(out, headline, "%s since step %" PRId64, finished, standing->best.step);
-	} else if (standing->course == COURSE_IMPROVING && facts->finished) {
-		bool few = facts->diagnosis->step < FEW_UPDATES;
+	else if (standing->course == COURSE_IMPROVING && facts->finished)
 		out->colour = few ? VERDICT_WARNING : VERDICT_GOOD;
-		SAY(out, headline,
-		    few ? "Finished after too few updates: it was still improving" : "Finished: it was still improving");
-	}
 }
 
 void report_verdict(const struct verdict_facts *facts, struct verdict *out)

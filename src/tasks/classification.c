@@ -14,6 +14,7 @@
 #include "tasks/list_cell.h"
 #include "tasks/measures.h"
 #include "tasks/results.h"
+#include "tasks/words_alone.h"
 
 /* ---- Settings ---- */
 
@@ -722,6 +723,7 @@ const struct task task_classification = {
 	.encode = encode_texts,
 	.heads = classification_heads,
 	.score = classification_score,
+	.baseline = words_alone,
 	.score_classes = classification_score_classes,
 	.write = classification_write,
 	.put = classification_put,
@@ -750,6 +752,7 @@ const struct task task_regression = {
 	.encode = encode_texts,
 	.heads = classification_heads,
 	.score = score_numbers,
+	.baseline = words_alone,
 	.write = classification_write,
 	.put = classification_put,
 	.put_tsv = classification_put_tsv,
@@ -805,6 +808,7 @@ const struct task task_multilabel = {
 	.encode = encode_texts,
 	.heads = classification_heads,
 	.score = score_labels,
+	.baseline = words_alone,
 	.score_classes = score_each_label,
 	.write = classification_write,
 	.put = classification_put,

@@ -1,4 +1,4 @@
-/* Logistic regression by L-BFGS (Nocedal 1980) in double precision. */
+/* Logistic and ridge regression by L-BFGS (Nocedal 1980) in double precision. */
 #include "tasks/logistic.h"
 
 #include <math.h>
@@ -9,8 +9,7 @@
 #include "base/memory.h"
 
 enum { KEPT = 10, STEPS = 1000, HALVINGS = 50 };
-/* Of the gradient's largest element, for each example. */
-#define TOLERANCE 1e-8
+#define TOLERANCE 1e-8 /* where none is given */
 
 struct fit {
 	const struct logistic_examples *examples;
@@ -36,7 +35,10 @@ static double example_loss(const struct fit *fit, int64_t number)
 	double *z = fit->logits, loss = 0, largest = z[0], sum = 0;
 	bool alone = !all->classes || fit->outputs < all->outputs; /* sigmoids */
 	for (int64_t k = 0; k < fit->outputs; k++) {
-		if (alone) {
+		if (all->squared) {
+			z[k] -= all->values[number * all->outputs + k];
+			loss += z[k] * z[k] / 2;
+		} else if (alone) {
 			double target = all->classes ? all->classes[number] : all->values[number * all->outputs + k];
 			loss += (z[k] > 0 ? z[k] : 0) - target * z[k] + log1p(exp(-fabs(z[k])));
 			z[k] = 1 / (1 + exp(-z[k])) - target;
@@ -65,18 +67,21 @@ static double objective(const struct fit *fit, const double *x, double *g)
 		g[k * row + width] = 0;
 	}
 	for (int64_t n = 0; n < all->count; n++) {
-		const float *vector = all->vectors + n * width;
+		int64_t begin = all->starts ? all->starts[n] : n * width;
+		int64_t count = all->starts ? all->starts[n + 1] - begin : width;
+		const int32_t *columns = all->starts ? all->columns + begin : NULL;
+		const float *vector = all->vectors + begin;
 		for (int64_t k = 0; k < fit->outputs; k++) {
 			double z = x[k * row + width];
-			for (int64_t i = 0; i < width; i++)
-				z += x[k * row + i] * vector[i];
+			for (int64_t i = 0; i < count; i++)
+				z += x[k * row + (columns ? columns[i] : i)] * vector[i];
 			fit->logits[k] = z;
 		}
 		loss += example_loss(fit, n);
 		for (int64_t k = 0; k < fit->outputs; k++) {
 			double d = fit->logits[k];
-			for (int64_t i = 0; i < width; i++)
-				g[k * row + i] += d * vector[i];
+			for (int64_t i = 0; i < count; i++)
+				g[k * row + (columns ? columns[i] : i)] += d * vector[i];
 			g[k * row + width] += d;
 		}
 	}
@@ -121,8 +126,9 @@ static double largest(const double *values, int64_t count)
 static void minimize(struct fit *fit)
 {
 	int64_t size = fit->size, done = 0;
+	double tolerance = fit->examples->tolerance > 0 ? fit->examples->tolerance : TOLERANCE;
 	double loss = objective(fit, fit->x, fit->g);
-	for (int step = 0; step < STEPS && largest(fit->g, size) > TOLERANCE * (double)fit->examples->count; step++) {
+	for (int step = 0; step < STEPS && largest(fit->g, size) > tolerance * (double)fit->examples->count; step++) {
 		find_direction(fit, done);
 		double slope = dot(fit->g, fit->direction, size), length = done > 0 ? 1 : 1 / sqrt(-slope), new_loss = INFINITY;
 		for (int halving = 0; halving < HALVINGS; halving++, length /= 2) {

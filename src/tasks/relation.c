@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "tasks/classification.h"
 #include "tasks/relation.h"
+#include "tasks/words_alone.h"
 
 /* ---- Settings ---- */
 
@@ -355,6 +356,7 @@ const struct task task_relation = {
 	.encode = relation_encode,
 	.heads = relation_heads,
 	.score = classification_score,
+	.baseline = words_alone,
 	.score_classes = classification_score_classes,
 	.write = classification_write,
 	.put = classification_put,

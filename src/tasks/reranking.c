@@ -182,8 +182,10 @@ static enum status score(const struct task_state *state, const struct task_set *
 	return measure(set, outputs, out);
 }
 
-static enum status baseline(const struct task_set *train, const struct task_set *set, struct measures *out)
+static enum status baseline(const struct task_state *state, const struct task_set *train, const struct task_set *set,
+			    struct measures *out)
 {
+	(void)state;
 	(void)train;
 	return measure(set, NULL, out);
 }

@@ -510,8 +510,10 @@ done:
 }
 
 /* The measures of leaving every text unchanged: copy_bleu_4 and so on. */
-static enum status rewriting_baseline(const struct task_set *train, const struct task_set *set, struct measures *out)
+static enum status rewriting_baseline(const struct task_state *state, const struct task_set *train, const struct task_set *set,
+				      struct measures *out)
 {
+	(void)state;
 	(void)train;
 	return measure_set(set, NULL, out);
 }
@@ -520,12 +522,11 @@ static enum status rewriting_score(const struct task_state *state, const struct 
 				   struct measures *out)
 {
 	struct rewritten rewritten;
-	(void)state;
 	enum status status = rewrite_all(set, outputs, &rewritten);
 	if (status == OK)
 		status = measure_set(set, rewritten.texts, out);
 	if (status == OK)
-		status = rewriting_baseline(NULL, set, out);
+		status = rewriting_baseline(state, NULL, set, out);
 	rewritten_release(&rewritten);
 	return status;
 }

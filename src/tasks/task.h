@@ -187,9 +187,10 @@ struct task {
 	enum status (*score_classes)(const struct task_state *state, const struct task_set *set,
 				     const struct task_outputs *outputs, struct class_scores *out);
 	/* Adds what a set that is encoded and has labels would score without a model: with texts left unchanged, in a random
-	 * order, without any answer, or by what each word of the training set had. Adds nothing if that says nothing about the
-	 * set. NULL: never. */
-	enum status (*baseline)(const struct task_set *train, const struct task_set *set, struct measures *out);
+	 * order, without any answer, or by words alone (tasks/words_alone.h; of tagged words, the most frequent tag of each).
+	 * Adds nothing if that says nothing about the set. NULL: never. */
+	enum status (*baseline)(const struct task_state *state, const struct task_set *train, const struct task_set *set,
+				struct measures *out);
 	/* Writes the result files of a set into a folder. */
 	enum status (*write)(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 			     const char *folder);

@@ -2,6 +2,7 @@
 #include "train/labeled_report.h"
 
 #include <math.h>
+#include <string.h>
 #include <stdlib.h>
 
 #include "base/buffer.h"
@@ -225,13 +226,41 @@ static bool count_labels(const struct subject *subject, struct label_counts *out
 	return true;
 }
 
+/* What the first dev set scores without a model. */
+static enum status measure_baseline(const struct subject *subject, struct measures *out)
+{
+	const struct task *task = subject->state->task;
+	*out = (struct measures){0};
+	return subject->dev && task->baseline ? task->baseline(subject->state, subject->train, subject->dev, out) : OK;
+}
+
+/* Adds what words alone score by the measure that decides. */
+static enum status compare_with_words(const struct subject *subject, const char *what, struct report_task *out)
+{
+	const char *name = task_decides(subject->state);
+	struct report_column *column = NULL;
+	struct measures alone;
+	TRY(measure_baseline(subject, &alone));
+	for (int i = 0; i < out->column_count; i++)
+		if (strcmp(out->columns[i].name, name) == 0)
+			column = &out->columns[i];
+	if (!measures_find(&alone, name))
+		return OK;
+	if (!column)
+		column = report_task_add(out, name);
+	column->levels[REPORT_ALONE] = (struct report_level){what, measures_get(&alone, name)};
+	return OK;
+}
+
+#define BY_REGRESSION "words alone (TF-IDF)"
+
 static enum status report_classes(const struct subject *subject, struct report_task *out)
 {
 	struct label_counts labels;
 	if (!count_labels(subject, &labels))
 		return report_plain(subject, out);
 	report_task_classes(out, labels.counts, labels.names, labels.count);
-	return OK;
+	return compare_with_words(subject, BY_REGRESSION, out);
 }
 
 static enum status report_labels(const struct subject *subject, struct report_task *out)
@@ -240,15 +269,7 @@ static enum status report_labels(const struct subject *subject, struct report_ta
 	if (!count_labels(subject, &labels))
 		return report_plain(subject, out);
 	report_task_labels(out, labels.counts, labels.count, subject->train->encoded.example_count);
-	return OK;
-}
-
-/* What the first dev set scores without a model. */
-static enum status measure_baseline(const struct subject *subject, struct measures *out)
-{
-	const struct task *task = subject->state->task;
-	*out = (struct measures){0};
-	return subject->dev && task->baseline ? task->baseline(subject->train, subject->dev, out) : OK;
+	return compare_with_words(subject, BY_REGRESSION, out);
 }
 
 /* Each word is an example for the loss; but what matters is entities. */
@@ -259,14 +280,10 @@ static enum status report_entities(const struct subject *subject, struct report_
 		return report_plain(subject, out);
 	report_task_classes(out, labels.counts, labels.names, labels.count);
 	out->columns[0].axis = "nats per word";
-	struct measures alone;
-	TRY(measure_baseline(subject, &alone));
 	struct report_column *f1 = report_task_add(out, "f1");
-	f1->levels[0] = !subject->state->decides && measures_find(&alone, "f1")
-				? (struct report_level){"words alone (the most frequent tag of each)", measures_get(&alone, "f1")}
-				: (struct report_level){"no entity", 0};
+	f1->levels[0] = (struct report_level){"no entity", 0};
 	f1->meaning = "Harmonic mean of precision and recall of whole entities: both ends and the type have to be right.";
-	return OK;
+	return compare_with_words(subject, "words alone (the most frequent tag of each)", out);
 }
 
 static double mean_of(const struct labeled_items *items)
@@ -284,7 +301,7 @@ static enum status report_numbers(const struct subject *subject, struct report_t
 	for (int64_t i = 0; i < items->count; i++)
 		sum += ((double)items->numbers[i] - mean) * ((double)items->numbers[i] - mean);
 	report_task_values(out, items->count > 0 ? sum / (double)items->count : NAN);
-	return OK;
+	return compare_with_words(subject, BY_REGRESSION, out);
 }
 
 /* Each question has any number of choices. */

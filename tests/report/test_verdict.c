@@ -207,6 +207,7 @@ static void test_labeled_tasks(void **state)
 }
 
 /* A finished run of `count` evaluations, a hundred steps apart, with these losses and accuracies on the dev set. */
+static double words_alone = NAN; /* their accuracy */
 static struct verdict judge_course(int64_t apart, const double (*evaluations)[2], int count)
 {
 	static const char *const labels[] = {"negative", "positive"};
@@ -216,6 +217,7 @@ static struct verdict judge_course(int64_t apart, const double (*evaluations)[2]
 	struct diagnosis diagnosis;
 	struct verdict verdict;
 	report_task_classes(&task, counts, labels, 2);
+	task.columns[1].levels[REPORT_ALONE] = (struct report_level){"words alone", words_alone};
 	task.decides = "accuracy";
 	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.task = &task});
 	for (int64_t step = 1; step <= count * apart; step++) {
@@ -265,6 +267,32 @@ static void test_courses(void **state)
 	verdict = judge_course(400, improving, 3);
 	assert_string_equal(verdict.headline, "Finished: it was still improving");
 	assert_int_equal(verdict.colour, VERDICT_GOOD);
+}
+
+/* Words alone are better than the run, whatever its course; or they are not. */
+static void test_words_alone(void **state)
+{
+	(void)state;
+	static const double overfitted[][2] = {{0.4, 0.80}, {0.35, 0.86}, {0.5, 0.85}, {0.9, 0.84}};
+	static const double improving[][2] = {{0.6, 0.60}, {0.5, 0.70}, {0.4, 0.76}};
+	static const double surer[][2] = {{0.4, 0.80}, {0.35, 0.86}, {0.5, 0.862}, {0.9, 0.861}};
+	words_alone = 0.9;
+	struct verdict verdict = judge_course(100, surer, 4);
+	assert_string_equal(verdict.headline, "Finished below words alone");
+	assert_int_equal(verdict.colour, VERDICT_WARNING);
+	assert_non_null(strstr(verdict.text,
+			       "accuracy 86.1 %, loss 0.900; always answering the most frequent label "
+			       "(\xE2\x80\x9Cnegative\xE2\x80\x9D) would give 50.0 % on the training data; words alone "
+			       "give 90.0 %."));
+	assert_string_equal(judge_course(100, overfitted, 4).headline, "Finished below words alone: overfitted since step 200");
+	verdict = judge_course(100, improving, 3);
+	assert_string_equal(verdict.headline, "Finished below words alone after too few updates: it was still improving");
+	verdict = judge_course(400, improving, 3);
+	assert_string_equal(verdict.headline, "Finished below words alone: it was still improving");
+	assert_int_equal(verdict.colour, VERDICT_WARNING);
+	words_alone = 0.861;
+	assert_string_equal(judge_course(100, surer, 4).headline, "Finished: it has learned");
+	words_alone = NAN;
 }
 
 /* A falling loss is not enough if what counts is no better than doing nothing. */
@@ -466,6 +494,7 @@ int main(void)
 		cmocka_unit_test(test_grades),
 		cmocka_unit_test(test_labeled_tasks),
 		cmocka_unit_test(test_courses),
+		cmocka_unit_test(test_words_alone),
 		cmocka_unit_test(test_baselines),
 		cmocka_unit_test(what_is_normal),
 		cmocka_unit_test(test_trend),

@@ -47,10 +47,39 @@ static void as_scikit_learn(void **state)
 	      (const double[]){-1.289576, 0.241607});
 }
 
+/* Ridge with alpha = 1; the same from sparse vectors, whose elements may be in any order. */
+static void numbers(void **state)
+{
+	(void)state;
+	float x[COUNT * WIDTH], sparse[COUNT * WIDTH], values[COUNT];
+	int64_t starts[COUNT + 1] = {0};
+	int32_t columns[COUNT * WIDTH];
+	vectors(x);
+	for (int i = 0; i < COUNT; i++)
+		values[i] = (float)(i * i % 7) - 1.5f;
+	struct logistic_examples examples = {
+		.count = COUNT, .width = WIDTH, .outputs = 1, .vectors = x, .values = values, .squared = true};
+	const double weights[] = {-0.082285, -0.451943, -0.428372}, bias = 0.693367;
+	check(&examples, weights, &bias);
+	for (int i = 0; i < COUNT; i++) {
+		starts[i + 1] = starts[i];
+		for (int j = WIDTH - 1; j >= 0; j--)
+			if (x[i * WIDTH + j] != 0) {
+				columns[starts[i + 1]] = j;
+				sparse[starts[i + 1]++] = x[i * WIDTH + j];
+			}
+	}
+	examples.vectors = sparse;
+	examples.starts = starts;
+	examples.columns = columns;
+	check(&examples, weights, &bias);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(as_scikit_learn),
+		cmocka_unit_test(numbers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

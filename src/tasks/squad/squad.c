@@ -356,8 +356,10 @@ done:
 }
 
 /* Never giving an answer is right where there is none. */
-static enum status squad_baseline(const struct task_set *train, const struct task_set *set, struct measures *out)
+static enum status squad_baseline(const struct task_state *state, const struct task_set *train, const struct task_set *set,
+				  struct measures *out)
 {
+	(void)state;
 	(void)train;
 	const struct squad_set *questions = &only_part(set)->set;
 	if (questions->impossible_count > 0)

@@ -455,8 +455,10 @@ static enum status tagging_score_classes(const struct task_state *state, const s
 	return measure_tags(state, set, outputs, out, &measures);
 }
 
-static enum status tagging_baseline(const struct task_set *train, const struct task_set *set, struct measures *out)
+static enum status tagging_baseline(const struct task_state *state, const struct task_set *train, const struct task_set *set,
+				    struct measures *out)
 {
+	(void)state;
 	const struct tag_text *from = train->own, *text = set->own;
 	return from->gold && text->gold ? tag_baseline(from, text, out) : OK;
 }

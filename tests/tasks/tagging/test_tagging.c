@@ -601,7 +601,7 @@ static void words_alone_have_tags(void **state)
 	struct measures measures = {0};
 	assert_ok(open_set(&task, &train, TASK_TRAIN, "anna B-PER\nlives O\nanna O\nanna B-PER\nnew B-LOC\n"));
 	assert_ok(open_set(&task, &set, TASK_SCORE, "anna B-PER\nlives O\nanna O\nnew B-LOC\nyork B-LOC\n"));
-	assert_ok(task_tagging.baseline(&train, &set, &measures));
+	assert_ok(task_tagging.baseline(&task, &train, &set, &measures));
 	assert_near(measures_get(&measures, "precision"), 2.0 / 3, 1e-12);
 	assert_near(measures_get(&measures, "recall"), 2.0 / 3, 1e-12);
 	task_set_release(&task, &set);
