@@ -23,7 +23,7 @@ bool log_progress = true;
 
 /* All output of this file is written under one lock, each line (or bar) in one write. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static FILE *log_file;
+static FILE *log_file, *result_file;
 static log_warning_taker *warning_taker;
 static void *warning_context;
 /* Nested progress (an evaluation during training): the innermost is shown. */
@@ -111,19 +111,28 @@ static void append_safely(struct buffer *out, const char *text, bool lines)
 	}
 }
 
-/* The caller holds the lock. */
-static void write_line(const char *colour, const char *prefix, const char *text, bool lines)
+/* `to` NULL: standard error. The caller holds the lock. */
+static void write_line(FILE *to, const char *colour, const char *prefix, const char *text, bool lines)
 {
 	struct buffer line = {0};
 	if (bar_drawn)
 		buffer_text(&line, CLEAR_LINE);
 	bar_drawn = false;
+	if (to) {
+		write_out(&line);
+		line.size = 0;
+	}
 	bool coloured = colour && log_has_colour();
 	buffer_format(&line, "%s%s%s", coloured ? colour : "", prefix, coloured ? "\033[0m" : "");
 	size_t begin = line.size;
 	append_safely(&line, text, lines);
 	buffer_char(&line, '\n');
-	write_out(&line);
+	if (to) {
+		fputs(buffer_string(&line), to);
+		fflush(to);
+	} else {
+		write_out(&line);
+	}
 	if (log_file && line.size >= begin) {
 		fprintf(log_file, "%s", prefix);
 		for (const char *at = buffer_string(&line) + begin; *at;) {
@@ -140,7 +149,7 @@ static void write_line(const char *colour, const char *prefix, const char *text,
 static void bar_draw(void);
 
 /* A format that has a line end itself is for text of several lines; in all others, line ends can only be those of names. */
-static void say(const char *colour, const char *prefix, const char *format, va_list arguments)
+static void say(FILE *to, const char *colour, const char *prefix, const char *format, va_list arguments)
 {
 	char *text;
 	size_t length = strlen(format);
@@ -151,7 +160,7 @@ static void say(const char *colour, const char *prefix, const char *format, va_l
 		text[size - 1] = '\0';
 	pthread_mutex_lock(&lock);
 	bool redraw = bar_drawn;
-	write_line(colour, prefix, text, strchr(format, '\n') != NULL);
+	write_line(to, colour, prefix, text, strchr(format, '\n') != NULL);
 	if (redraw)
 		bar_draw();
 	pthread_mutex_unlock(&lock);
@@ -164,7 +173,22 @@ void log_note(const char *format, ...)
 		return;
 	va_list arguments;
 	va_start(arguments, format);
-	say(NULL, "", format, arguments);
+	say(NULL, NULL, "", format, arguments);
+	va_end(arguments);
+}
+
+void log_results_to(FILE *file)
+{
+	result_file = file;
+}
+
+void log_result(const char *format, ...)
+{
+	if (log_level < LOG_NORMAL)
+		return;
+	va_list arguments;
+	va_start(arguments, format);
+	say(result_file, NULL, "", format, arguments);
 	va_end(arguments);
 }
 
@@ -174,7 +198,7 @@ void log_detail(const char *format, ...)
 		return;
 	va_list arguments;
 	va_start(arguments, format);
-	say(NULL, "", format, arguments);
+	say(NULL, NULL, "", format, arguments);
 	va_end(arguments);
 }
 
@@ -207,7 +231,7 @@ void log_warning(const char *format, ...)
 	if (taken)
 		return;
 	va_start(arguments, format);
-	say("\033[33m", "warning: ", format, arguments);
+	say(NULL, "\033[33m", "warning: ", format, arguments);
 	va_end(arguments);
 }
 
@@ -445,7 +469,7 @@ void progress_update(struct progress *progress, int64_t done, const char *format
 			if (parts[i][0] && (size_t)length < sizeof line)
 				length += snprintf(line + length, sizeof line - (size_t)length, ", %s", parts[i]);
 		}
-		write_line(NULL, "", line, false);
+		write_line(NULL, NULL, "", line, false);
 		progress->drawn = clock_seconds();
 	}
 	pthread_mutex_unlock(&lock);
@@ -476,7 +500,7 @@ void progress_finish(struct progress *progress)
 			if (parts[i][0] && (size_t)length < sizeof line)
 				length += snprintf(line + length, sizeof line - (size_t)length, ", %s", parts[i]);
 		}
-		write_line(NULL, "", line, false);
+		write_line(NULL, NULL, "", line, false);
 	} else if (bar_drawn) {
 		write_out(&(struct buffer){.data = (char[]){CLEAR_LINE}, .size = strlen(CLEAR_LINE)});
 		bar_drawn = false;

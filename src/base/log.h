@@ -1,10 +1,11 @@
-/* Messages for the person at the terminal. Everything here goes to standard error; results go to standard output and are printed
- * only by src/cmd. */
+/* Messages for the person at the terminal. Everything here goes to standard error, but for the results of a run, which commands
+ * send to standard output. Other results are printed only by src/cmd. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include "base/error.h"
 
 enum log_level { LOG_QUIET = 0, LOG_NORMAL = 1, LOG_VERBOSE = 2 };
@@ -16,6 +17,10 @@ extern bool log_progress; /* false: neither progress bars nor the lines that rep
 void log_note(const char *format, ...) PRINTF_LIKE(1, 2);
 void log_detail(const char *format, ...) PRINTF_LIKE(1, 2);
 void log_warning(const char *format, ...) PRINTF_LIKE(1, 2);
+/* The same as log_note() for what a run has achieved and where it is; it goes to the file named last (NULL, as at first: standard
+ * error). */
+void log_result(const char *format, ...) PRINTF_LIKE(1, 2);
+void log_results_to(FILE *file);
 
 /* From now on also appends every line (without the color of its prefix) to this file; NULL ends this. */
 void log_to_file(const char *path);

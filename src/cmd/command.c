@@ -412,11 +412,13 @@ enum status command_output_failed(void)
 		signal(SIGPIPE, SIG_DFL);
 		raise(SIGPIPE);
 	}
-	return error_set_errno(ERR_RESOURCE, "cannot write to standard output");
+	return errno ? error_set_errno(ERR_RESOURCE, "cannot write to standard output")
+		     : error_set(ERR_RESOURCE, "cannot write to standard output"); /* an earlier write had failed */
 }
 
 int command_main(int argc, char **argv)
 {
+	log_results_to(stdout);
 	enum status status = dispatch(argc, argv);
 	if (status == OK && error_has_stopped()) /* whoever was stopped has lost the status on its way here */
 		status = stop_error();

@@ -677,6 +677,8 @@ enum status run_train(struct run *run)
 		status = run_write_card(run, run->training.state.step, NULL, 0);
 	TRY(ranks_agree(comm, status));
 	log_note("finished: the model is in %s/final, the report is %s/report.html", run->folder.path, run->folder.path);
+	log_result("model                  %s/final", run->folder.path);
+	log_result("report                 %s/report.html", run->folder.path);
 	note_early_end(run);
 	if (run->start.resumed && run->training.state.step == run->start.state.step)
 		log_note("the run had finished before, so nothing was left to train; --fresh starts over");

@@ -102,7 +102,7 @@ void results_log(const char *set, const struct measures *measures)
 {
 	for (int i = 0; i < measures->count; i++) {
 		char text[MEASURE_BYTES];
-		log_note("%s%s%s", set, *set ? " " : "", measure_text(text, &measures->item[i]));
+		log_result("%s%s%s", set, *set ? " " : "", measure_text(text, &measures->item[i]));
 	}
 }
 

@@ -33,7 +33,7 @@ struct set_scores {
 	struct measures measures;
 	struct class_scores classes;
 };
-/* Logs the measures, each after the set's name ("": none). */
+/* Prints the measures as results of the run, each after the set's name ("": none). */
 void results_log(const char *set, const struct measures *measures);
 
 /* Writes FOLDER/eval_results.json (one object, sorted keys, indented by four spaces) and eval_results.txt (sorted lines "key =

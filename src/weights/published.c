@@ -42,6 +42,9 @@ static bool has_no_owner(const char *name)
 
 void published_hint(const char *path, const char *advice)
 {
+	static const char hub[] = "https://huggingface.co/";
+	if (strncmp(path, hub, strlen(hub)) == 0) /* the address of a model's page */
+		path += strlen(hub);
 	if (looks_like_hub_name(path))
 		error_hint("%s%sif this is a model on the Hugging Face Hub, hf:%s%s downloads it", advice, advice[0] ? "; " : "",
 			   strchr(path, '/') || has_no_owner(path) ? "" : "OWNER/", path);

@@ -33,7 +33,7 @@ static void a_folder_that_answers(void **state)
 		assert_program(0, "the model is in",
 			       "finetune --task classification --few_shot " COMMON FEEDBACK "--num_train_steps 2 --out %s/few",
 			       test_folder, test_folder);
-		assert_said("examples                  150");
+		assert_printed("examples                  150");
 		read_weights("few/final/model.safetensors", i == 0 ? &first : &second);
 	}
 	assert_int_equal(first.size, second.size);

@@ -108,6 +108,9 @@ static void a_class_is_learned(void **state)
 	assert_int_equal(result(test_path("whole/eval_results.json"), "eval_examples"), DEV);
 	assert_int_equal(result(test_path("whole/eval_results.json"), "global_step"), 200);
 	assert_near(metric_at(test_path("whole/metrics.jsonl"), 200, "eval_accuracy"), accuracy, 0.0);
+	assert_printed("report                 ");
+	assert_printed("/whole/report.html\n");
+	assert_printed("accuracy               ");
 	assert_holds("whole/eval_results.txt", "eval_accuracy = ");
 	assert_holds("whole/eval_results.txt", "global_step = 200\n");
 	static const char *const parts[] = {"\"BertForSequenceClassification\"",

@@ -45,6 +45,8 @@ static void models_that_are_not_there(void **state)
 		assert_program(2, "Hugging Face Hub, hf:intfloat/e5-base downloads it", "%s --model intfloat/e5-base",
 			       commands[i]);
 		assert_program(2, "hint: give a run folder", "%s --model intfloat/e5-base", commands[i]); /* a mistyped path? */
+		assert_program(2, "Hugging Face Hub, hf:intfloat/e5-base downloads it",
+			       "%s --model https://huggingface.co/intfloat/e5-base", commands[i]);
 		assert_program(2, "hf:OWNER/all-MiniLM-L6-v2 downloads it", "%s --model all-MiniLM-L6-v2", commands[i]);
 		assert_program(2, "hf:bert-base-chinese downloads it", "%s --model bert-base-chinese", commands[i]);
 		assert_program(2, "give a run folder", "%s --model tests/e5-base", commands[i]);

@@ -506,6 +506,7 @@ static enum status sweep_runs(struct finetune_sweep *self)
 	TRY(ranks_agree(self->machine->comm, take_models(self)));
 	options_write_json(self->options, &writer, NULL, SCOPE_ALL);
 	TRY(buffer_status(&self->record));
+	log_results_to(NULL); /* the sweep's result is the table of all runs */
 	TRY(run_all(self));
 	return settings->training.folder.plan ? show_plan(self) : finish(self);
 }
