@@ -224,7 +224,8 @@ static enum status add_query(struct maker *maker, int64_t q)
 				    "give a larger --max_seq_length or a smaller --max_query_length");
 	/* One more than needed: there is an address even if no question has a word. */
 	TRY(memory_grow(&f->query_ids, &maker->query_capacity, begin + count + 1, sizeof *f->query_ids, "questions"));
-	memcpy(f->query_ids + begin, maker->tokens.ids, (size_t)count * sizeof *f->query_ids);
+	if (count > 0)
+		memcpy(f->query_ids + begin, maker->tokens.ids, (size_t)count * sizeof *f->query_ids);
 	f->query_starts[q + 1] = begin + count;
 	return OK;
 }

@@ -269,7 +269,7 @@ struct argument {
 /* Arguments with names, of a number. */
 struct named {
 	struct argument unit; /* u=; end 0: there is none */
-	bool power;           /* e=, of ten, which cannot be written here */
+	bool more;            /* e=, a power of ten, p=, s=, end=, what stands around it, or too many: cannot be written here */
 };
 
 /* Where the value of "name = value" begins; `begin` if the argument has no name. *out_index: the name if it is a
@@ -293,17 +293,17 @@ static size_t argument_value(const struct expansion *e, const struct argument *a
 	return *out_index == 0 ? argument->begin : (size_t)(equals + 1 - e->text);
 }
 
-/* Whether an argument has one of these names, each followed by '/'. */
+/* Whether an argument has one of these names, each between '/'. */
 static bool is_named(const struct expansion *e, size_t begin, size_t value, const char *names)
 {
-	char name[8];
+	char name[8] = "/";
 	while (begin < value && (e->text[begin] == ' ' || e->text[begin] == '\n'))
 		begin++;
 	size_t size = 0;
 	while (size < 3 && begin + size < value && e->text[begin + size] >= 'a' && e->text[begin + size] <= 'z')
 		size++;
-	memcpy(name, e->text + begin, size);
-	memcpy(name + size, "/", 2);
+	memcpy(name + 1, e->text + begin, size);
+	memcpy(name + 1 + size, "/", 2);
 	return size > 0 && strstr(names, name) && (e->text[begin + size] == '=' || e->text[begin + size] == ' ');
 }
 
@@ -321,15 +321,17 @@ static int read_arguments(const struct expansion *e, size_t begin, size_t end, i
 		int index;
 		size_t name = argument.begin;
 		argument.begin = argument_value(e, &argument, &index);
-		if (index < 0 && is_named(e, name, argument.begin, "u/ul/up/"))
+		if (index < 0 && is_named(e, name, argument.begin, "/u/ul/up/upl/"))
 			named->unit = argument;
-		named->power = named->power || (index < 0 && is_named(e, name, argument.begin, "e/"));
+		named->more = named->more || (index < 0 && is_named(e, name, argument.begin, "/e/p/s/end/"));
 		if (index < 0)
 			continue;
 		if (index == 0)
 			index = count + 1;
-		if (index > ARGUMENTS)
+		if (index > ARGUMENTS) {
+			named->more = true;
 			break;
+		}
 		arguments[index - 1] = argument;
 		count = index > count ? index : count;
 	}
@@ -373,7 +375,7 @@ static enum status expand_numbers(const struct expansion *e, const char *pattern
 	for (int i = 0; i < count; i++)
 		values[i] = (struct wiki_piece){e->text + arguments[i].begin, arguments[i].end - arguments[i].begin, i};
 	struct wiki_piece unit_value = {e->text + unit.begin, unit.end - unit.begin, count};
-	int shown = named.power ? 0 : wiki_numbers(pattern, values, count, unit.end > 0 ? &unit_value : NULL, pieces);
+	int shown = named.more ? 0 : wiki_numbers(pattern, values, count, unit.end > 0 ? &unit_value : NULL, pieces);
 	char last = e->out->size > 0 ? e->out->data[e->out->size - 1] : '\0';
 	if (pattern[0] == WIKI_FRACTION[0] && last >= '0' && last <= '9')
 		buffer_char(e->out, ' ');
@@ -391,7 +393,7 @@ static enum status expand_numbers(const struct expansion *e, const char *pattern
 static enum status expand_template(const struct expansion *e, size_t begin, size_t end, int64_t open, int64_t close, int depth)
 {
 	struct argument arguments[ARGUMENTS] = {{0}};
-	struct named named = {.power = false};
+	struct named named = {.more = false};
 	int64_t token = open + 1;
 	size_t bar = find_bar(e, begin, end, &token, close);
 	const char *pattern = wiki_template_pattern(e->text + begin, bar - begin);
@@ -407,6 +409,8 @@ static enum status expand_template(const struct expansion *e, size_t begin, size
 		leave_hole(e, end);
 		return OK;
 	}
+	if (named.more && strstr(pattern, "$9"))
+		buffer_text(e->out, WIKI_HOLE);
 	if (wiki_is_number_pattern(pattern))
 		return expand_numbers(e, pattern, arguments, count, named, depth);
 	bool shown = true;

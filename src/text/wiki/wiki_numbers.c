@@ -111,7 +111,9 @@ static bool put_measure(struct layout *layout, bool powers)
 	}
 	if (is_empty(layout, at))
 		return powers;
-	if (is_number(layout, at))
+	/* Two letters or more are no unit: 5 to about 10 km. */
+	if (is_number(layout, at) ||
+	    (range_mark(layout, at) && trimmed(layout->arguments[at]).size > 1 && !is_empty(layout, at + 1)))
 		return false;
 	put_text(layout, " ");
 	put_argument(layout, at);

@@ -28,15 +28,18 @@ static const struct {
 	{"convert/cvt", WIKI_CONVERT},
 	{"unité/unidad/число/num", WIKI_MEASURE},
 	{"val", WIKI_VALUE},
-	{"formatnum/nombre", "$1"},
-	{"gaps", "$1$2$3$4$5$6$7$8$9"},
+	{"formatnum/nombre/nts/chem2", "$1"},
+	{"e", "e[" WIKI_HOLE "$1]"}, /* French XIX{{e}}; English 5{{e|6}} */
+	{"gaps/chem", "$1$2$3$4$5$6$7$8$9"},
 	{"frac/fraction/sfrac", WIKI_FRACTION},
 	/* numbers and amounts that cannot be computed here */
 	{"inflation*/pop density/height/age/age in */ordinal/rnd/esp/x10^/ftin/auto mi/auto ft/percentage/percent/pct/"
 	 "aud/a$/au$/cad/c$/ca$/nzd/nz$/sgd/s$/hkd/hk$/twd/nt$/chf/sek/nok/dkk/rub/cny/rmb/cn¥/krw/₩/zar/mxn/brl/r$/php/₱/"
 	 "krwconvert/to usd/to eur/currency/dm/itl/frf/km to mi/mi to km/ft to m/m to ft/km2 to mi2/s2/s2-/-s/-s-/höhe/"
+	 "sp-/sp/heure/tmp/rom/rom-maj/10^/±/+-/su/number to word/numtext/spellnum/ordinal to word/roman/radic/sqrt/"
+	 "duration/ratio/track gauge/railgauge/deg/degree/ft in/frac2/half/sigfig/round/inrconvert/us dollar/£sd/lira/"
 	 "fmtn/liczba/numberofarticles/numberofusers/currentyear/currentday/"
-	 "#expr:/#time:/#timel:/#ifexpr:/plural:",
+	 "padleft:/padright:/#expr:/#time:/#timel:/#ifexpr:/plural:",
 	 WIKI_HOLE},
 	/* functions of the parser */
 	{"formatnum:/lc:/uc:/lcfirst:/ucfirst:/#formatdate:/#dateformat:", "$1"},
