@@ -64,6 +64,7 @@ struct http_internal {
 	double started;
 	int64_t swallowed, answer_bytes;
 	bool is_whole, is_open;
+	char authority[256]; /* of a target that is a whole URL */
 	atomic_int rest;
 };
 
@@ -181,8 +182,21 @@ static bool is_token(const char *text, size_t size)
 	return size > 0;
 }
 
+/* Headers that may stand in a request once: which of two counts, programs do not agree on. */
+enum { LENGTH, CODING, SINGLES = 6 };
+static const struct {
+	const char *name, *twice;
+} singles[SINGLES] = {
+	[LENGTH] = {MHD_HTTP_HEADER_CONTENT_LENGTH, "several Content-Length headers"},
+	[CODING] = {MHD_HTTP_HEADER_TRANSFER_ENCODING, "several Transfer-Encoding headers"},
+	{MHD_HTTP_HEADER_HOST, "several Host headers"},
+	{MHD_HTTP_HEADER_CONTENT_TYPE, "several Content-Type headers"},
+	{MHD_HTTP_HEADER_AUTHORIZATION, "several Authorization headers"},
+	{MHD_HTTP_HEADER_ORIGIN, "several Origin headers"},
+};
+
 struct framing {
-	int lengths, codings, hosts;
+	int seen[SINGLES];
 	bool chunked;
 	const char *wrong;
 	const char *begin, *limit; /* the request's lines in the library's buffer; NULL: it does not keep them there */
@@ -215,15 +229,11 @@ static enum MHD_Result check_header(void *context, enum MHD_ValueKind kind, cons
 	for (size_t i = 0; i < size; i++)
 		if (value[i] == '\0' || value[i] == '\r' || value[i] == '\n')
 			framing->wrong = "a header with a NUL or a line end in its value";
-	if (is_named(name, name_size, MHD_HTTP_HEADER_HOST) && framing->hosts++ > 0)
-		framing->wrong = "several Host headers";
-	if (is_named(name, name_size, MHD_HTTP_HEADER_CONTENT_LENGTH) && framing->lengths++ > 0)
-		framing->wrong = "several Content-Length headers";
-	if (is_named(name, name_size, MHD_HTTP_HEADER_TRANSFER_ENCODING)) {
-		if (framing->codings++ > 0)
-			framing->wrong = "several Transfer-Encoding headers";
+	for (int i = 0; i < SINGLES; i++)
+		if (is_named(name, name_size, singles[i].name) && framing->seen[i]++ > 0)
+			framing->wrong = singles[i].twice;
+	if (is_named(name, name_size, MHD_HTTP_HEADER_TRANSFER_ENCODING))
 		framing->chunked = is_named(value, size, "chunked");
-	}
 	return MHD_YES;
 }
 
@@ -239,11 +249,11 @@ static const char *find_malformed(struct MHD_Connection *connection, const char 
 	check_rest(&framing, framing.limit, 4);
 	if (framing.wrong)
 		return framing.wrong;
-	if (framing.codings > 0 && framing.lengths > 0)
+	if (framing.seen[CODING] > 0 && framing.seen[LENGTH] > 0)
 		return "both Transfer-Encoding and Content-Length";
-	if (framing.codings > 0 && !framing.chunked)
+	if (framing.seen[CODING] > 0 && !framing.chunked)
 		return "a Transfer-Encoding other than chunked";
-	if (framing.codings > 0 && strcmp(version, MHD_HTTP_VERSION_1_1) != 0)
+	if (framing.seen[CODING] > 0 && strcmp(version, MHD_HTTP_VERSION_1_1) != 0)
 		return "a Transfer-Encoding in HTTP/1.0";
 	return NULL;
 }
@@ -320,6 +330,31 @@ static enum MHD_Result queue_answer(struct http_exchange *exchange)
 	return result;
 }
 
+/* A target may be a whole URL, as proxies are sent it, whose host then counts instead of Host (RFC 9112, 3.2.2). */
+static void split_target(struct http_exchange *exchange)
+{
+	static const char scheme[] = "http://";
+	struct http_internal *internal = exchange->internal;
+	if (strncasecmp(exchange->path, scheme, strlen(scheme)) != 0)
+		return;
+	const char *host = exchange->path + strlen(scheme), *path = host + strcspn(host, "/");
+	if ((size_t)(path - host) >= sizeof internal->authority)
+		return;
+	memcpy(internal->authority, host, (size_t)(path - host));
+	exchange->host = internal->authority;
+	exchange->path = *path ? path : "/";
+}
+
+/* A NUL would end the target for some programs, and not for others: another control character, which no name has, replaces it. */
+static size_t unescape(void *context, struct MHD_Connection *connection, char *text)
+{
+	(void)context;
+	(void)connection;
+	for (char *at = text; (at = strstr(at, "%00"));)
+		at[2] = '1';
+	return MHD_http_unescape(text);
+}
+
 static enum MHD_Result begin_exchange(struct http_server *server, struct MHD_Connection *connection, const char *path,
 				      const char *method, const char *version, void **own)
 {
@@ -343,6 +378,7 @@ static enum MHD_Result begin_exchange(struct http_server *server, struct MHD_Con
 		.malformed = find_malformed(connection, method, version),
 		.internal = &made->internal,
 	};
+	split_target(&made->exchange);
 	*own = &made->exchange;
 	atomic_store(&place->begun, true);
 	made->exchange.body_too_large = announces_too_much(server, connection, &at_once);
@@ -565,12 +601,13 @@ static enum status start(struct http_server *server)
 	server->has_watchdog = true;
 	/* poll, not epoll: with epoll, libmicrohttpd 0.9.75 does not notice that a client is gone if its last bytes arrive
 	 * together with its end of stream, and the connection stays occupied until the deadline. */
-	server->daemon = MHD_start_daemon(
-		MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request, server,
-		MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL, MHD_OPTION_LISTEN_SOCKET, server->listener,
-		MHD_OPTION_THREAD_POOL_SIZE, (unsigned)THREADS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)settings->max_connections,
-		MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
-		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
+	server->daemon =
+		MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
+				 on_request, server, MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL, MHD_OPTION_LISTEN_SOCKET,
+				 server->listener, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)THREADS, MHD_OPTION_CONNECTION_LIMIT,
+				 (unsigned)settings->max_connections, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
+				 MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
+				 NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
 	return server->daemon ? OK : error_set(ERR_RESOURCE, "libmicrohttpd cannot start the server on %s", server->address);
 }
 

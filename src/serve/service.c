@@ -276,12 +276,12 @@ static bool begin_task(struct service *service, struct http_exchange *exchange, 
 	return true;
 }
 
-/* The bodies of requests without a valid key, or for unknown endpoints, are not kept in memory. */
-/* The part of a Host header without the port. */
+/* The part of a Host header without the port; all of it if something else follows. */
 static size_t host_size(const char *host)
 {
-	const char *end = *host == '[' ? strchr(host, ']') : NULL;
-	return end ? (size_t)(end - host) + 1 : strcspn(host, ":");
+	const char *end = *host == '[' ? strchr(host, ']') : NULL, *port = end ? end + 1 : host + strcspn(host, ":");
+	size_t digits = *port == ':' ? 1 + strspn(port + 1, "0123456789") : 0;
+	return port[digits] ? strlen(host) : (size_t)(port - host);
 }
 
 static bool is_same_host(const char *host, const char *allowed)
@@ -322,6 +322,7 @@ static bool check_request(struct service *service, const struct http_exchange *e
 	return true;
 }
 
+/* The bodies of requests without a valid key, or for unknown endpoints, are not kept in memory. */
 static bool wants_body(void *context, const struct http_exchange *exchange)
 {
 	const struct service *service = context;

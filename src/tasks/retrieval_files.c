@@ -195,7 +195,8 @@ enum status judgments_read(struct judgments *out, const char *path, const struct
 	TRY_GOTO(take_lines(&j), done);
 	if (out->count == 0)
 		status = error_set(ERR_DATA, "'%s' judges none of the queries", path);
-	qsort(out->items, (size_t)out->count, sizeof *out->items, compare_queries);
+	else
+		qsort(out->items, (size_t)out->count, sizeof *out->items, compare_queries);
 done:
 	string_index_release(&j.queries);
 	string_index_release(&j.documents);

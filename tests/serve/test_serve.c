@@ -433,7 +433,7 @@ static void what_cannot_be_answered_is_refused(void **state)
 		close(client);
 	}
 	assert_says(&server, "POST /embed 415");
-	assert_says(&server, "127.0.0.1 POST /\\x1b[2J 404");
+	assert_says(&server, "127.0.0.1 POST /\\x1b[2J\\x01 404");
 	server_stop(&server);
 	buffer_release(&large);
 	answer_release(&answer);
@@ -561,7 +561,20 @@ static void names_under_which_it_is_asked(void **state)
 		     {"", 403, 403},
 		     {"bert.example.org", 403, 200},
 		     {"bert.example.org:443", 403, 200},
+		     {"localhost:80:90", 403, 403},
+		     {"localhost:evil", 403, 403},
+		     {"[::1]evil", 403, 403},
+		     {"user@localhost", 403, 403},
 		     {"1", 403, 403}};
+	static const struct {
+		const char *target, *host;
+		int status;
+	} targets[] = {{"http://localhost/info", "evil.example", 200},
+		       {"http://evil.example/info", "localhost", 403},
+		       {"http://localhost:80", "localhost", 200},
+		       {"/info", "localhost\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b", 400},
+		       {"/info", "localhost\r\nContent-Type: text/plain\r\nContent-Type: application/json", 400},
+		       {"/info%00x", "localhost", 404}};
 	for (int allowed = 0; allowed < 2; allowed++) {
 		struct server server;
 		struct answer answer = {0};
@@ -576,6 +589,16 @@ static void names_under_which_it_is_asked(void **state)
 				fail_msg("Host '%s': status %d", cases[i].host, answer.status);
 			if (answer.status == 403)
 				assert_non_null(strstr(buffer_string(&answer.body), "--allowed_hosts"));
+			close(client);
+		}
+		for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+			char text[200];
+			snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", targets[i].target, targets[i].host);
+			int client = client_open(&server);
+			client_send(client, text, strlen(text));
+			client_read(client, &answer);
+			if (answer.status != targets[i].status)
+				fail_msg("%s: status %d", targets[i].target, answer.status);
 			close(client);
 		}
 		answer_release(&answer);
