@@ -289,8 +289,7 @@ static enum status evaluate_in(const struct evaluate_settings *settings, const c
 		return status;
 	}
 	instance_settings_take_vocab(&instance_settings, &session.tokenizer.vocab);
-	bool labeled =
-		instance_settings.next_sentence == NEXT_SENTENCE_PAIRS || instance_settings.next_sentence == NEXT_SENTENCE_ORDER;
+	bool labeled = instance_is_pair(&instance_settings);
 	if (!session.has_next_sentence && labeled) {
 		status = error_set(ERR_STATE, "'%s' has no next-sentence head to evaluate", settings->model);
 		error_hint("--next_sentence none scores masked words alone");

@@ -3,6 +3,14 @@
 
 #include <string.h>
 
+struct token_template template_usual(int32_t cls, int32_t sep, bool is_pair)
+{
+	if (!is_pair)
+		return (struct token_template){.ids = {cls, sep}, .before = 1, .after = 1};
+	return (struct token_template){
+		.ids = {cls, sep, sep}, .types = {0, 0, 1}, .before = 1, .between = 1, .after = 1, .second_type = 1};
+}
+
 int32_t template_type_0(const struct token_template *template, int64_t a, int64_t b)
 {
 	int64_t count = template->first_type == 0 ? a : 0;
@@ -40,24 +48,30 @@ bool template_has(const struct token_template *template, int32_t id)
 	return false;
 }
 
-static void put(int32_t *out, int32_t *at, const int32_t *ids, int64_t count)
+int32_t template_frame(const struct token_template *template, int64_t a, int64_t b, int32_t *out)
 {
-	if (count > 0)
-		memcpy(out + *at, ids, (size_t)count * sizeof *ids);
-	*at += (int32_t)count;
+	const int32_t *ids = template->ids;
+	int32_t at = 0;
+	for (int i = 0; i < template->before; i++)
+		out[at++] = *ids++;
+	at += (int32_t)a;
+	for (int i = 0; i < template->between; i++)
+		out[at++] = *ids++;
+	at += (int32_t)b;
+	for (int i = 0; i < template->after; i++)
+		out[at++] = *ids++;
+	return at;
 }
 
 int32_t template_join(const struct token_template *template, const int32_t *a, int64_t a_count, const int32_t *b, int64_t b_count,
 		      int32_t *out)
 {
-	const int32_t *ids = template->ids;
-	int32_t at = 0;
-	put(out, &at, ids, template->before);
-	put(out, &at, a, a_count);
-	put(out, &at, ids + template->before, template->between);
-	put(out, &at, b, b_count);
-	put(out, &at, ids + template->before + template->between, template->after);
-	if (at == 0)
-		out[at++] = template->filler;
-	return at;
+	int32_t length = template_frame(template, a_count, b_count, out);
+	if (a_count > 0)
+		memcpy(out + template->before, a, (size_t)a_count * sizeof *a);
+	if (b_count > 0)
+		memcpy(out + template->before + a_count + template->between, b, (size_t)b_count * sizeof *b);
+	if (length == 0)
+		out[length++] = template->filler;
+	return length;
 }

@@ -57,8 +57,8 @@ static inline struct instance_settings usual_settings(void)
 					  .short_seq_prob = 0.1,
 					  .shuffle = true,
 					  .vocab_size = TRACED_VOCAB,
-					  .cls = CLS,
-					  .sep = SEP,
+					  .single = template_usual(CLS, SEP, false),
+					  .pair = template_usual(CLS, SEP, true),
 					  .mask = MASK};
 }
 

@@ -1,6 +1,7 @@
 /* Instances can be traced back to the text they came from, whatever the settings; epochs are complete; a sample is the
  * same instance however it is reached. */
 #include "instances_test.h"
+#include "data/pretraining/instance_options.h"
 #include "data/source.h"
 
 static struct corpus_map map;
@@ -129,6 +130,52 @@ static void test_any_settings(void **state)
 		instances_close(instances);
 		shard_close(&shard);
 	}
+}
+
+/* A folder's template says what stands around two segments, and of which type they are: <s> A </s></s> B </s>. */
+static void test_template(void **state)
+{
+	static const struct vocab vocab = {
+		.count = TRACED_VOCAB,
+		.cls = CLS,
+		.sep = SEP,
+		.mask = MASK,
+		.pair = {.ids = {CLS, SEP, SEP, SEP}, .before = 1, .between = 2, .after = 1},
+	};
+	struct instance_settings settings = usual_settings(), other = settings;
+	struct instances *instances, *others;
+	struct instance_room room;
+	struct shard shard;
+	int32_t ids[512], other_ids[512];
+	other.max_seq_length++;
+	instance_settings_take_vocab(&other, &vocab);
+	assert_int_equal(other.single.ids[0], CLS); /* the vocabulary has no template for one text */
+	assert_int_equal(other.single.after, 1);
+	write_traced_shard(test_path("template"), 7, 20, 12, 25, 0, 20, &map);
+	assert_ok(shard_open(&shard, test_path("template")));
+	assert_ok(instances_open(&instances, &shard, 1, &settings));
+	assert_ok(instances_open(&others, &shard, 1, &other));
+	for (int64_t sample = 0; sample < instances_per_epoch(instances); sample++) {
+		const struct instance *instance = &room.instance;
+		int32_t middle = 1;
+		assert_ok(instances_get(instances, sample, room_for(&room)));
+		restore(instance, ids);
+		int32_t length = instance->length;
+		while (ids[middle] != SEP)
+			middle++;
+		memmove(ids + middle + 1, ids + middle, (size_t)(length - middle) * sizeof *ids); /* the separator twice */
+		assert_ok(instances_get(others, sample, room_for(&room)));
+		restore(instance, other_ids);
+		assert_int_equal(instance->length, length + 1);
+		assert_memory_equal(other_ids, ids, (size_t)(length + 1) * sizeof *ids);
+		for (int32_t i = 0; i <= length; i++)
+			assert_int_equal(instance->types[i], 0);
+		for (int32_t i = 0; i < instance->prediction_count; i++)
+			assert_true(instance->prediction_labels[i] >= FIRST_ID);
+	}
+	instances_close(instances);
+	instances_close(others);
+	shard_close(&shard);
 }
 
 static void open_usual(struct shard *shard, struct instances **instances, const struct instance_settings *settings)
@@ -439,7 +486,7 @@ int main(void)
 		cmocka_unit_test(test_text_is_complete), cmocka_unit_test(test_same_sample),
 		cmocka_unit_test(test_draws_differ),     cmocka_unit_test(test_one_document),
 		cmocka_unit_test(test_long_sentence),    cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_empty_documents),
+		cmocka_unit_test(test_empty_documents),  cmocka_unit_test(test_template),
 	};
 	log_level = LOG_QUIET;
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);

@@ -61,8 +61,8 @@ enum status instance_vocab_check(const struct vocab *vocab)
 void instance_settings_take_vocab(struct instance_settings *settings, const struct vocab *vocab)
 {
 	settings->vocab_size = vocab->count;
-	settings->cls = vocab->cls;
-	settings->sep = vocab->sep;
+	settings->single = vocab->single.before > 0 ? vocab->single : template_usual(vocab->cls, vocab->sep, false);
+	settings->pair = vocab->pair.before > 0 ? vocab->pair : template_usual(vocab->cls, vocab->sep, true);
 	settings->mask = vocab->mask;
 	settings->is_continuation = vocab->is_continuation;
 }

@@ -236,6 +236,15 @@ static int64_t front_cuts(struct rng *rng, int64_t cut)
 	return front;
 }
 
+/* Sets the special tokens, the types, and the length of an instance; the places of its texts stay open. */
+static void frame(const struct token_template *template, int64_t a, int64_t b, struct instance *out)
+{
+	out->length = template_frame(template, a, b, out->ids);
+	int32_t first = template_type_0(template, a, b);
+	for (int32_t i = 0; i < out->length; i++)
+		out->types[i] = i >= first;
+}
+
 /* Fills in ids and types. As long as A and B are too long together, the longer one (B if equal) loses a token at its front
  * or back; how many each loses is known beforehand, so only the sides are drawn. */
 static enum status spell_out(const struct shard_instances *instances, const struct example_plan *plan, struct rng *rng,
@@ -243,17 +252,12 @@ static enum status spell_out(const struct shard_instances *instances, const stru
 {
 	const struct instance_settings *settings = &instances->set.settings;
 	const struct text_set *set = &instances->set;
+	const struct token_template *template = instance_template(settings);
 	int64_t a = plan->a_tokens, b = plan->b_tokens, skip = plan->b_first;
-	int32_t n = 0;
-	if (settings->next_sentence == NEXT_SENTENCE_NONE || settings->next_sentence == NEXT_SENTENCE_SINGLE) {
-		out->ids[n++] = settings->cls;
-		TRY(copy_text(set, plan->a_first, skip, a, out->ids + n));
-		n += (int32_t)a;
-		out->ids[n++] = settings->sep;
-		memset(out->types, 0, (size_t)n * sizeof *out->types);
-		out->length = n;
+	if (template == &settings->single) {
+		frame(template, a, 0, out);
 		out->next_label = -1;
-		return OK;
+		return copy_text(set, plan->a_first, skip, a, out->ids + template->before);
 	}
 	int64_t excess = a + b - set->room, cut_a = 0, cut_b = 0;
 	if (excess > 0) {
@@ -266,19 +270,10 @@ static enum status spell_out(const struct shard_instances *instances, const stru
 	int64_t front_a = front_cuts(rng, cut_a), front_b = front_cuts(rng, cut_b);
 	a -= cut_a;
 	b -= cut_b;
-	out->ids[n++] = settings->cls;
-	TRY(copy_text(set, plan->a_first, front_a, a, out->ids + n));
-	n += (int32_t)a;
-	out->ids[n++] = settings->sep;
-	memset(out->types, 0, (size_t)n * sizeof *out->types);
-	TRY(copy_text(set, plan->b_first, front_b, b, out->ids + n));
-	for (int64_t i = 0; i <= b; i++)
-		out->types[n + i] = 1;
-	n += (int32_t)b;
-	out->ids[n++] = settings->sep;
-	out->length = n;
+	frame(template, a, b, out);
 	out->next_label = plan->random;
-	return OK;
+	TRY(copy_text(set, plan->a_first, front_a, a, out->ids + template->before));
+	return copy_text(set, plan->b_first, front_b, b, out->ids + template->before + a + template->between);
 }
 
 static struct masking *take_scratch(struct shard_instances *instances)
@@ -359,8 +354,7 @@ enum status instances_open(struct instances **out, const struct shard *shards, i
 	struct shard_instances *instances = NULL;
 	struct masking *scratch = NULL;
 	*out = NULL;
-	if (settings->one_segment &&
-	    (settings->next_sentence == NEXT_SENTENCE_PAIRS || settings->next_sentence == NEXT_SENTENCE_ORDER))
+	if (settings->one_segment && instance_is_pair(settings))
 		return instances_one_segment("next sentences");
 	TRY(memory_new(&instances, 1, sizeof *instances, "instances"));
 	instances->base = (struct instances){.functions = &shard_functions, .bounds = instance_bounds(settings)};

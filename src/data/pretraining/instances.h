@@ -5,6 +5,7 @@
 
 #include "data/shard.h"
 #include "data/source.h"
+#include "text/token_template.h"
 
 /* Indices of the two heads' labels in a batch. */
 enum pretraining_head {
@@ -33,11 +34,21 @@ struct instance_settings {
 	bool shuffle;
 	bool one_segment; /* the model has one segment type: instances of two segments are ERR_USAGE */
 	/* From the vocabulary: */
-	int32_t vocab_size, cls, sep, mask;
-	const bool *is_continuation; /* [vocab_size], for whole words; borrowed */
-	bool segmented_words;        /* shards may hold vocab_size + id: entry `id`, which continues the previous word */
+	int32_t vocab_size, mask;
+	struct token_template single, pair; /* for running text, and for two segments; both have a first token */
+	const bool *is_continuation;        /* [vocab_size], for whole words; borrowed */
+	bool segmented_words;               /* shards may hold vocab_size + id: entry `id`, which continues the previous word */
 };
 
+/* Do these instances consist of two segments? */
+static inline bool instance_is_pair(const struct instance_settings *settings)
+{
+	return settings->next_sentence == NEXT_SENTENCE_PAIRS || settings->next_sentence == NEXT_SENTENCE_ORDER;
+}
+static inline const struct token_template *instance_template(const struct instance_settings *settings)
+{
+	return instance_is_pair(settings) ? &settings->pair : &settings->single;
+}
 /* The error of an instance of two segments for such a model; `what` it is from. */
 MUST_USE enum status instances_one_segment(const char *what);
 /* Predictions in an instance of `length` tokens; there may be fewer with whole-word masking or in very short texts. */

@@ -58,7 +58,7 @@ int32_t instance_predictions(const struct instance_settings *settings, int32_t l
 
 static bool is_separator(const struct instance_settings *settings, int32_t id)
 {
-	return id == settings->cls || id == settings->sep;
+	return template_has(instance_template(settings), id);
 }
 
 /* True if the token continues the word before it. */

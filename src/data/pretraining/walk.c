@@ -8,11 +8,6 @@
 /* How often a document is drawn for a random second segment until it is a different one. */
 #define DOCUMENT_TRIES 10
 
-static bool has_pairs(const struct instance_settings *settings)
-{
-	return settings->next_sentence == NEXT_SENTENCE_PAIRS || settings->next_sentence == NEXT_SENTENCE_ORDER;
-}
-
 /* The shard that holds global number `index`, given the first number of each shard. */
 static int64_t find_shard(const int64_t *base, int64_t shard_count, int64_t index)
 {
@@ -36,7 +31,8 @@ const struct shard *text_set_sentence(const struct text_set *set, int64_t *sente
 
 static enum status check_settings(const struct instance_settings *settings)
 {
-	int32_t shortest = has_pairs(settings) ? 5 : 3;
+	const struct token_template *template = instance_template(settings);
+	int32_t shortest = template_size(template) + (instance_is_pair(settings) ? 2 : 1);
 	if (settings->max_seq_length < shortest || settings->max_seq_length > SEQUENCE_LENGTH_MAX)
 		return error_set(ERR_USAGE, "max_seq_length %d must lie between %d and %d", settings->max_seq_length, shortest,
 				 SEQUENCE_LENGTH_MAX);
@@ -48,8 +44,9 @@ static enum status check_settings(const struct instance_settings *settings)
 	if (!(settings->short_seq_prob >= 0 && settings->short_seq_prob <= 1))
 		return error_set(ERR_USAGE, "short_seq_prob %g must lie between 0 and 1", settings->short_seq_prob);
 	int32_t size = settings->vocab_size;
-	BUG_IF(size < 1 || settings->cls < 0 || settings->cls >= size || settings->sep < 0 || settings->sep >= size ||
-	       settings->mask < 0 || settings->mask >= size);
+	BUG_IF(size < 1 || settings->mask < 0 || settings->mask >= size || template->before < 1);
+	for (int i = 0; i < template_size(template); i++)
+		BUG_IF(template->ids[i] < 0 || template->ids[i] >= size);
 	BUG_IF(settings->whole_word_mask && settings->is_continuation == NULL);
 	return OK;
 }
@@ -105,7 +102,7 @@ enum status text_set_open(struct text_set *out, const struct shard *shards, int6
 {
 	*out = (struct text_set){.shards = shards, .shard_count = shard_count, .settings = *settings};
 	TRY(check_settings(settings));
-	out->room = settings->max_seq_length - (has_pairs(settings) ? 3 : 2);
+	out->room = settings->max_seq_length - template_size(instance_template(settings));
 	enum status status = number_shards(out);
 	if (status != OK)
 		text_set_close(out);
@@ -276,7 +273,7 @@ static void open_document(struct walker *walker)
 	walker->skipped = 0;
 	walker->open = true;
 	walker->rng = rng_start(settings->seed, RNG_DOCUMENT, (uint64_t)walker->epoch << 32 | (uint64_t)walker->document);
-	int64_t shortest = has_pairs(settings) ? 2 : 1;
+	int64_t shortest = instance_is_pair(settings) ? 2 : 1;
 	walker->target = set->room;
 	if (rng_double(&walker->rng) < settings->short_seq_prob)
 		walker->target = shortest + rng_below(&walker->rng, (uint32_t)(set->room - shortest + 1));
@@ -314,7 +311,7 @@ struct mark walk_mark(const struct walker *walker)
 static void measure(const struct text_set *set, struct example_plan *plan)
 {
 	const struct instance_settings *settings = &set->settings;
-	int64_t length = plan->a_tokens + plan->b_tokens + (has_pairs(settings) ? 3 : 2);
+	int64_t length = plan->a_tokens + plan->b_tokens + template_size(instance_template(settings));
 	plan_single(plan, length < settings->max_seq_length ? (int32_t)length : settings->max_seq_length);
 	plan->labels[HEAD_MASKED_WORDS] = instance_predictions(settings, plan->tokens);
 	plan->labels[HEAD_NEXT_SENTENCE] = 1;

@@ -9,13 +9,8 @@ void post_processor_usual(struct vocab *vocab)
 	vocab->single.second_type = 0;
 	if (vocab->cls < 0 || vocab->sep < 0)
 		return;
-	vocab->single = (struct token_template){.ids = {vocab->cls, vocab->sep}, .before = 1, .after = 1};
-	vocab->pair = (struct token_template){.ids = {vocab->cls, vocab->sep, vocab->sep},
-					      .types = {0, 0, 1},
-					      .before = 1,
-					      .between = 1,
-					      .after = 1,
-					      .second_type = 1};
+	vocab->single = template_usual(vocab->cls, vocab->sep, false);
+	vocab->pair = template_usual(vocab->cls, vocab->sep, true);
 }
 
 static enum status malformed(const struct part *part)
@@ -113,9 +108,8 @@ static enum status read_fixed(struct vocab *vocab, const struct part *part, bool
 	int32_t sep = -1, cls = -1;
 	TRY(read_token(part, vocab, "sep", &sep));
 	TRY(read_token(part, vocab, "cls", &cls));
-	vocab->single = (struct token_template){.ids = {cls, sep}, .before = 1, .after = 1};
-	vocab->pair = (struct token_template){.ids = {cls, sep, sep}, .types = {0, 0, 1}, .before = 1, .between = 1, .after = 1};
-	vocab->pair.second_type = 1;
+	vocab->single = template_usual(cls, sep, false);
+	vocab->pair = template_usual(cls, sep, true);
 	if (is_roberta)
 		vocab->pair = (struct token_template){.ids = {cls, sep, sep, sep}, .before = 1, .between = 2, .after = 1};
 	return OK;
