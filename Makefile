@@ -26,6 +26,8 @@
 #   BUILD=folder          where objects and programs go (default build)
 #   SANITIZE=address|undefined|thread   instrumented build (its own folder: build-address, ...)
 #   DEBUG=1               without optimization (build-debug)
+#   ARCH=arm64            for arm64 on another machine, with Debian's cross compiler and arm64 libraries (build-arm64);
+#                         make test ARCH=arm64 runs the tests under qemu (docs/install.md)
 #   WERROR=1              warnings are errors
 #
 # Optional parts are built if what they need is installed. A single program contains them all, and loads the libraries
@@ -56,14 +58,17 @@ V =
 TESTS =
 STRICT =
 CORPUS =
-BUILD = build$(if $(SANITIZE),-$(SANITIZE))$(if $(DEBUG),-debug)
+ARCH =
+BUILD = build$(addprefix -,$(ARCH))$(if $(SANITIZE),-$(SANITIZE))$(if $(DEBUG),-debug)
 
 # All cores, unless -j is given on the command line.
 ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 
-CC = gcc
+CC = $(if $(filter arm64,$(ARCH)),aarch64-linux-gnu-gcc,gcc)
+MACHINE := $(shell $(CC) -dumpmachine)
+ARM64 := $(filter aarch64%,$(MACHINE))
 OPTIMISE = $(if $(DEBUG),-O0,$(if $(SANITIZE),-O1,-O3))
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wvla -Wmissing-prototypes -Wwrite-strings
 HARDENING = -fstack-protector-strong -fPIC -fno-semantic-interposition $(if $(SANITIZE)$(DEBUG),,-D_FORTIFY_SOURCE=2)
@@ -75,11 +80,10 @@ CFLAGS = -std=c11 -g $(OPTIMISE) $(WARNINGS) $(HARDENING) -fno-math-errno -fopen
 MODULE_PATH = '$$ORIGIN/../lib/bertc:$$ORIGIN/lib/bertc:$$ORIGIN/../../lib/bertc'
 LDFLAGS = -pie -Wl,-z,relro,-z,now -Wl,--disable-new-dtags,-rpath,$(MODULE_PATH) -pthread \
 	$(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(INSTRUMENT)
-LIBS = -ldnnl -lgomp -lutf8proc -lxxhash -lz -lbz2 -lzstd -llzma -lexpat -lnettle -larchive -lmicrohttpd -lm
+LIBS = $(if $(ARM64),,-ldnnl -lgomp) -lutf8proc -lxxhash -lz -lbz2 -lzstd -llzma -lexpat -lnettle -larchive -lmicrohttpd -lm
 # Optional parts. MISSING: what is not on this machine, FILE:PACKAGE. SOURCES are built if nothing is, and ABSENT, stubs
 # of the same functions, otherwise. WHERE: what can be given instead of installing the package.
 PARTS = HDF5 MPI CUDA
-MACHINE := $(shell $(CC) -dumpmachine)
 folder_of = $(patsubst %/$(1),%,$(firstword $(wildcard $(addsuffix /$(1),$(2)))))
 # Only headers are needed of HDF5 and MPI; here is where Debian and Fedora have them. MPICH's folder serves every MPI
 # with its ABI (Intel MPI, MVAPICH).
@@ -110,7 +114,7 @@ CUDA_WHERE = CUDA_HOME=
 CUDA_SOURCES = $(sort $(wildcard src/backend/cuda/*.c)) src/comm/nccl.c src/comm/nccl_library.c
 CUDA_ABSENT = src/backend/cuda_absent.c src/comm/nccl_absent.c
 CUDA_GOALS = all demo install deb tarball release wheel wheel-file deps
-CUDA_UNASKED = $(SANITIZE)$(INSTRUMENT)$(filter-out $(CUDA_GOALS),$(MAKECMDGOALS))
+CUDA_UNASKED = $(SANITIZE)$(INSTRUMENT)$(ARM64)$(filter-out $(CUDA_GOALS),$(MAKECMDGOALS))
 
 define PART
 $(1) = $$(if $$(strip $$($(1)_MISSING)$$($(1)_UNASKED)),0,1)
@@ -132,21 +136,31 @@ COMPILE = $(QUIET)$(CC) $(CPPFLAGS) -MMD -MP $(CFLAGS) $(if $(WERROR),-Werror)
 
 # header:package, checked once for each build folder
 CHECKED = $(BUILD)/libraries$(if $(HAS_HDF5),-hdf5)$(if $(HAS_MPI),-mpi)$(if $(HAS_CUDA),-cuda)
-LIBRARIES = dnnl.h:libdnnl-dev utf8proc.h:libutf8proc-dev xxhash.h:libxxhash-dev zlib.h:zlib1g-dev bzlib.h:libbz2-dev \
+LIBRARIES = $(if $(ARM64),,dnnl.h:libdnnl-dev) utf8proc.h:libutf8proc-dev xxhash.h:libxxhash-dev zlib.h:zlib1g-dev bzlib.h:libbz2-dev \
 	zstd.h:libzstd-dev lzma.h:liblzma-dev expat.h:libexpat1-dev curl/curl.h:libcurl4-openssl-dev \
 	nettle/nettle-meta.h:nettle-dev archive.h:libarchive-dev microhttpd.h:libmicrohttpd-dev
 # g++ compiles the GPU's kernels for the tests, cmocka runs the tests, mandoc checks the man pages in them
-PACKAGES = gcc g++ libc6-dev $(foreach library,$(LIBRARIES),$(lastword $(subst :, ,$(library)))) libcmocka-dev mandoc \
-	libhdf5-dev libopenmpi-dev openmpi-bin iproute2
+LIBRARY_PACKAGES = $(foreach library,$(LIBRARIES),$(lastword $(subst :, ,$(library)))) libcmocka-dev
+PACKAGES = gcc g++ libc6-dev $(LIBRARY_PACKAGES) mandoc libhdf5-dev libopenmpi-dev openmpi-bin iproute2
+# Elsewhere programs for arm64 run under qemu, which the kernel starts for them.
+CROSS_PACKAGES = gcc gcc-aarch64-linux-gnu mandoc qemu-user-static binfmt-support $(LIBRARY_PACKAGES:%=%:arm64)
 
 # Kernels of the CPU back end are compiled once for each instruction set (docs/developers/backends.md): a file in
-# src/backend/cpu/kernels defines symbols that end in _avx2, _avx512, _avx512_vnni, _avx512_bf16 or _amx.
-ISAS = avx2 avx512 avx512_vnni avx512_bf16 amx
+# src/backend/cpu/kernels defines symbols that end in _avx2, _avx512, _avx512_vnni, _avx512_bf16 or _amx; on arm64, in
+# _neon, _neon_dot or _neon_mmla.
+ISAS = $(if $(ARM64),neon neon_dot neon_mmla,avx2 avx512 avx512_vnni avx512_bf16 amx)
 ISA_FLAGS_avx2 = -mavx2 -mfma -mf16c -mbmi2
 ISA_FLAGS_avx512 = $(ISA_FLAGS_avx2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mprefer-vector-width=512
 ISA_FLAGS_avx512_vnni = $(ISA_FLAGS_avx512) -mavx512vnni
 ISA_FLAGS_avx512_bf16 = $(ISA_FLAGS_avx512_vnni) -mavx512bf16
 ISA_FLAGS_amx = $(ISA_FLAGS_avx512_bf16) -mamx-tile -mamx-bf16 -mamx-int8
+# gcc's first scheduling pass moves loads so far ahead that sums no longer fit into the registers.
+NEON_FLAGS = -fno-schedule-insns
+ISA_FLAGS_neon = $(NEON_FLAGS) -march=armv8-a
+ISA_FLAGS_neon_dot = $(NEON_FLAGS) -march=armv8.2-a+dotprod
+ISA_FLAGS_neon_mmla = $(ISA_FLAGS_neon_dot)+bf16+i8mm
+# What the other architecture has instead, or does without.
+OTHER_ARCH = $(addprefix src/backend/cpu/,$(if $(ARM64),isa_x86.c onednn.c library.c,isa_arm64.c onednn_absent.c))
 
 # The GPU's kernels are compiled to machine code for these generations, and to PTX, which the driver translates for
 # later ones: the PTX of sm_90, because code for one generation does not run on earlier ones.
@@ -166,7 +180,7 @@ NVCC_NAMES = -Xcudafe --orig_src_path_name=$< -frandom-seed=$<
 
 # All sources, at any depth up to src/FOLDER/ROOM, except for kernels, modules and what belongs to a part that is left
 # out. Which of the files for GPUs a program contains, or those of the emulated device, is decided when it is linked.
-LEFT_OUT = src/comm/modules/% $(CUDA_SOURCES) $(CUDA_ABSENT) $(if $(HAS_HDF5),$(HDF5_ABSENT),$(HDF5_SOURCES))
+LEFT_OUT = src/comm/modules/% $(OTHER_ARCH) $(CUDA_SOURCES) $(CUDA_ABSENT) $(if $(HAS_HDF5),$(HDF5_ABSENT),$(HDF5_SOURCES))
 SOURCES = $(filter-out $(LEFT_OUT),$(sort $(wildcard src/*/*.c src/*/*/*.c)))
 KERNELS = $(sort $(wildcard src/backend/cpu/kernels/*.c))
 CUDA_KERNELS = $(sort $(wildcard src/backend/cuda/kernels/*.cu))
@@ -197,7 +211,8 @@ EMULATED_OBJECTS = $(patsubst src/backend/%.c,$(BUILD)/emulated/%.o,$(filter src
 	$(basename $(wildcard tests/cuda/emulation/*.cc)) $(wildcard tests/cuda/emulation/*.cu))
 # The emulated device implements the thread sanitizer's hooks itself, so the two cannot be combined.
 programs = $(patsubst %.c,$(BUILD)/%,$(sort $(1)))
-TEST_PROGRAMS = $(call programs,$(filter-out tests/long/% tests/gpu/% $(if $(filter thread,$(SANITIZE)),tests/cuda/%),\
+TEST_PROGRAMS = $(call programs,$(filter-out tests/long/% tests/gpu/% $(if $(filter thread,$(SANITIZE))$(ARM64),tests/cuda/%)\
+	$(if $(ARM64),tests/backend/test_inference_amx.c),\
 	$(wildcard tests/*/test_*.c tests/*/*/test_*.c)))
 GPU_PROGRAMS = $(call programs,$(wildcard tests/gpu/test_*.c))
 LONG_PROGRAMS = $(call programs,$(wildcard tests/long/test_*.c))
@@ -278,6 +293,11 @@ $(BUILD)/%.o: src/%.c $(BUILD)/flags | $(CHECKED)
 	@mkdir -p $(@D)
 	$(SAY) compile $<
 	$(COMPILE) -c -o $@ $<
+
+# The vectorizer of gcc 12 for arm64 fails on one of this file's sums.
+ifneq ($(ARM64),)
+$(BUILD)/backend/cpu/losses.o: private CFLAGS += -fno-tree-vectorize
+endif
 
 define KERNEL_RULE
 $(BUILD)/backend/cpu/kernels/%.$(1).o: src/backend/cpu/kernels/%.c $(BUILD)/flags | $(CHECKED)
@@ -398,14 +418,14 @@ $(CHECKED): Makefile
 		$(call complain,$(part),make: ,$(comma) or give $($(part)_WHERE) or $(part)=0) exit 1;)))
 	@touch $@
 
-deps: build/packages
-build/packages: dev/deps.sh Makefile
-	@sh dev/deps.sh $(PACKAGES)
-	@mkdir -p build && touch $@
+deps: build/packages$(addprefix -,$(ARCH))
+build/packages$(addprefix -,$(ARCH)): dev/deps.sh Makefile
+	@sh dev/deps.sh $(if $(ARCH),$(CROSS_PACKAGES),$(PACKAGES))
+	@mkdir -p $(@D) && touch $@
 
 # With a pattern, the parts that this machine has are enough.
 test: $(if $(TESTS),,deps)
-	@$(MAKE) --no-print-directory $(if $(TESTS),,HDF5=1 MPI=1) WERROR=1 run-tests
+	@$(MAKE) --no-print-directory $(if $(TESTS)$(ARCH),,HDF5=1 MPI=1) WERROR=1 run-tests
 
 run-tests: $(RUN_PROGRAMS)
 	@BUILD=$(BUILD) STRICT=$(STRICT) sh tests/run.sh $(RUN_PROGRAMS)
@@ -415,7 +435,7 @@ format-check:
 		xargs -n 100 -P 4 clang-format-14 --dry-run -Werror
 
 test-long: deps
-	@$(MAKE) --no-print-directory HDF5=1 MPI=1 WERROR=1 run-long
+	@$(MAKE) --no-print-directory $(if $(ARCH),,HDF5=1 MPI=1) WERROR=1 run-long
 
 # Programs first, then the scripts of tests/long, each of which is a test of its own; all are run, and any failure is
 # the result. Exit code 77 of a script: skipped, because this machine does not allow it.

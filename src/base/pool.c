@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "base/cgroup.h"
 #include "base/memory.h"
+#include "base/processor.h"
 
 /* Threads check for work (or its end) this many times before they sleep: about 20 to 60 microseconds, roughly the cost of waking
  * a sleeping thread. */
@@ -68,34 +69,6 @@ static void futex_wake(_Atomic uint32_t *word, int count)
 	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }
 
-static void spin_pause(void)
-{
-#ifdef __x86_64__
-	__builtin_ia32_pause();
-#endif
-}
-
-/* Sets flush-to-zero and denormals-are-zero for the calling thread; returns the previous mode, to be restored. */
-static unsigned denormals_flush(void)
-{
-#ifdef __x86_64__
-	unsigned mode = __builtin_ia32_stmxcsr();
-	__builtin_ia32_ldmxcsr(mode | 0x8040);
-	return mode;
-#else
-	return 0;
-#endif
-}
-
-static void denormals_restore(unsigned mode)
-{
-#ifdef __x86_64__
-	__builtin_ia32_ldmxcsr(mode);
-#else
-	(void)mode;
-#endif
-}
-
 static void claim_all(struct pool *pool, int worker)
 {
 	if (pool->each) {
@@ -137,7 +110,7 @@ static void *worker_main(void *argument)
 			CPU_FREE(set);
 		}
 	}
-	denormals_flush();
+	processor_flush_denormals();
 
 	uint32_t done = 0;
 	for (;;) {
@@ -154,7 +127,7 @@ static void *worker_main(void *argument)
 		}
 		int spins = pool->spins;
 		while (spins > 0 && atomic_load_explicit(&pool->signal, memory_order_relaxed) == signal) {
-			spin_pause();
+			processor_pause();
 			spins--;
 		}
 		if (spins > 0)
@@ -171,7 +144,7 @@ static void wait_until_left(struct pool *pool, uint32_t count)
 	for (int spins = pool->spins; spins > 0; spins--) {
 		if (atomic_load(&pool->left) == count)
 			return;
-		spin_pause();
+		processor_pause();
 	}
 	atomic_store(&pool->caller_sleeps, 1);
 	for (uint32_t left; (left = atomic_load(&pool->left)) != count;)
@@ -199,7 +172,7 @@ static void run_job(struct pool *pool, int64_t count, bool each, pool_task *task
 {
 	BUG_IF(count < 0);
 	BUG_IF(atomic_exchange(&pool->running, true)); /* nested, or two callers */
-	unsigned mode = denormals_flush();
+	uint64_t mode = processor_flush_denormals();
 	if (pool->threads == 1 || (count <= 1 && !each)) {
 		for (int64_t i = 0; i < count; i++)
 			task(context, i, 0);
@@ -226,7 +199,7 @@ static void run_job(struct pool *pool, int64_t count, bool each, pool_task *task
 		uint64_t closed = atomic_fetch_and(&pool->state, ~OPEN);
 		wait_until_left(pool, INSIDE(closed));
 	}
-	denormals_restore(mode);
+	processor_restore_denormals(mode);
 	atomic_store(&pool->running, false);
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/pool.h"
+#include "base/processor.h"
 
 #define MAGIC 0x32676573626d6f63   /* changes with the layout */
 #define SPINS 1000                 /* 20 to 60 microseconds: about the cost of sleeping and waking up */
@@ -193,9 +194,7 @@ static enum status wait_for_others(struct segment *segment, int meeting, uint32_
 	for (int spins = segment->spins; spins > 0; spins--) {
 		if (atomic_load_explicit(&barrier->generation, memory_order_acquire) != generation)
 			return OK;
-#ifdef __x86_64__
-		__builtin_ia32_pause();
-#endif
+		processor_pause();
 	}
 	while (atomic_load(&barrier->generation) == generation) {
 		enum status status = segment_check(segment);

@@ -512,7 +512,7 @@ static void log_file(const struct table *table, const struct columns *columns, e
 		buffer_format(&text, "; %s: %s", scored ? "second text" : "what belongs to it",
 			      name_of(table, columns->positive));
 	for (int64_t i = 0; i < columns->negative_count; i++)
-		buffer_format(&text, "%s%s", i == 0 ? "; what does not: " : ", ", name_of(table, columns->negatives[i]));
+		buffer_format(&text, "%s%s", i == 0 ? "; what does not: " : ", ", table->columns[columns->negatives[i]]);
 	if (columns->score >= 0)
 		buffer_format(&text, "; score: %s", name_of(table, columns->score));
 	log_note("'%s': %s", table->name, buffer_string(&text));

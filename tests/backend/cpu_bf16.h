@@ -1,5 +1,5 @@
-/* Whether the CPU back end computes in bf16 on this machine: it needs AVX-512, though not its bf16 instructions. Elsewhere
- * the tests of bf16 are skipped. */
+/* Whether the CPU back end computes in bf16 on this machine: on x86-64 it needs AVX-512, though not its bf16 instructions.
+ * Elsewhere the tests of bf16 are skipped. */
 #ifndef TESTS_BACKEND_CPU_BF16_H
 #define TESTS_BACKEND_CPU_BF16_H
 
@@ -9,7 +9,7 @@
 static inline bool cpu_computes_bf16(void)
 {
 	enum cpu_isa isa;
-	return cpu_isa_detect(&isa) == OK && isa >= CPU_ISA_AVX512;
+	return cpu_isa_detect(&isa) == OK && cpu_levels[isa].computes_bf16;
 }
 
 #endif

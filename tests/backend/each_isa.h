@@ -31,10 +31,16 @@ static inline int in_child(const char *name, int (*body)(void))
 /* Fails if the body fails; skips the test if the machine lacks the level. */
 static inline void check_level(enum cpu_isa isa, int (*body)(void))
 {
-	int result = in_child(cpu_isa_names[isa], body);
+	int result = in_child(cpu_levels[isa].name, body);
 	if (result == LACKING)
 		skip();
 	assert_int_equal(result, 0);
+}
+
+/* Whether a level computes with floats as the one before it does, and differs from it in int8 only. */
+static inline bool repeats_floats(enum cpu_isa isa)
+{
+	return isa > 0 && strcmp(cpu_levels[isa].floats, cpu_levels[isa - 1].floats) == 0;
 }
 
 #endif

@@ -116,7 +116,7 @@ static void check_each_isa(int (*body)(void))
 {
 	int passed = 0;
 	for (int isa = 0; isa < CPU_ISA_COUNT; isa++) {
-		int result = in_child(cpu_isa_names[isa], body);
+		int result = in_child(cpu_levels[isa].name, body);
 		if (result != LACKING)
 			assert_int_equal(result, 0);
 		passed += result == 0;

@@ -43,7 +43,8 @@ static void allow(int i, const void *memory, size_t bytes)
 /* Buffers have their exact sizes, so that an access one step too far is out of bounds. */
 static void check_shape(enum dtype type, int64_t rows, int64_t inputs, struct rng *rng)
 {
-	const struct inference_kernels *tiles = &inference_kernels_amx_emulated, *plain = &inference_kernels_avx512_bf16;
+	const struct inference_kernels *tiles = &inference_kernels_amx_emulated,
+				       *plain = cpu_levels[CPU_ISA_AVX512_BF16].inference;
 	int64_t panel = panel_bytes(plain, type, inputs), row_bytes = int8_row_bytes(plain, inputs);
 	static float weights[PANEL_MOST * MOST_INPUTS];
 	static uint16_t numbers[MOST_ROWS * MOST_INPUTS];

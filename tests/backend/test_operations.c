@@ -4,9 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "test.h"
-#include "backend/cpu/isa.h"
 #include "cases.h"
 #include "check.h"
+#include "each_isa.h"
 #include "operations.h"
 #include "backend/open.h"
 
@@ -75,14 +75,14 @@ struct level {
 	enum cpu_isa isa;
 };
 
-static enum outcome in_child(enum outcome (*run)(const char *isa, enum dtype dtype, bool fp8), enum cpu_isa isa, enum dtype dtype,
-			     bool fp8)
+static enum outcome outcome_apart(enum outcome (*run)(const char *isa, enum dtype dtype, bool fp8), enum cpu_isa isa,
+				  enum dtype dtype, bool fp8)
 {
 	fflush(NULL);
 	pid_t child = fork();
 	assert_true(child >= 0);
 	if (child == 0)
-		_exit((int)run(cpu_isa_names[isa], dtype, fp8));
+		_exit((int)run(cpu_levels[isa].name, dtype, fp8));
 	int status;
 	assert_int_equal(waitpid(child, &status, 0), child);
 	return WIFEXITED(status) ? (enum outcome)WEXITSTATUS(status) : FAILED;
@@ -97,7 +97,7 @@ static struct {
 /* Runs all cases in a process of its own. */
 static enum outcome run_apart(enum cpu_isa isa, enum dtype dtype, bool fp8)
 {
-	if (in_child(look, isa, dtype, fp8) != PASSED)
+	if (outcome_apart(look, isa, dtype, fp8) != PASSED)
 		return NOT_HERE;
 	if (!at_hand.prepared || at_hand.fp8 != fp8 || at_hand.dtype != dtype) {
 		for (int i = 0; at_hand.prepared && i < case_count; i++)
@@ -107,7 +107,7 @@ static enum outcome run_apart(enum cpu_isa isa, enum dtype dtype, bool fp8)
 		at_hand.fp8 = fp8;
 		at_hand.dtype = dtype;
 	}
-	return in_child(run_cases, isa, dtype, fp8);
+	return outcome_apart(run_cases, isa, dtype, fp8);
 }
 
 /* Skipped where the machine lacks the instruction set. FP8 is simulated, against the reference with the same operands rounded
@@ -129,28 +129,22 @@ static void test_level(void **state)
 	assert_true(second == PASSED || second == NOT_HERE);
 }
 
-#define LEVEL(name, kind, isa)                                                                                                   \
-	{                                                                                                                        \
-		name, test_level, NULL, NULL, &(struct level)                                                                    \
-		{                                                                                                                \
-			kind, isa                                                                                                \
-		}                                                                                                                \
-	}
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LEVEL("f32_avx2", F32, CPU_ISA_AVX2),
-		LEVEL("f32_avx512", F32, CPU_ISA_AVX512),
-		LEVEL("f32_avx512_bf16", F32, CPU_ISA_AVX512_BF16),
-		LEVEL("f32_amx", F32, CPU_ISA_AMX),
-		LEVEL("bf16_avx512", BF16, CPU_ISA_AVX512),
-		LEVEL("bf16_avx512_bf16", BF16, CPU_ISA_AVX512_BF16),
-		LEVEL("bf16_amx", BF16, CPU_ISA_AMX),
-		LEVEL("fp8_avx2", FP8, CPU_ISA_AVX2),
-		LEVEL("fp8_avx512", FP8, CPU_ISA_AVX512),
-		LEVEL("fp8_avx512_bf16", FP8, CPU_ISA_AVX512_BF16),
-		LEVEL("fp8_amx", FP8, CPU_ISA_AMX),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	static const char *const kinds[] = {[F32] = "f32", [BF16] = "bf16", [FP8] = "fp8"};
+	static struct level levels[3 * CPU_ISA_COUNT];
+	static char names[3 * CPU_ISA_COUNT][32];
+	struct CMUnitTest tests[3 * CPU_ISA_COUNT];
+	size_t count = 0;
+	for (int kind = F32; kind <= FP8; kind++)
+		for (int isa = 0; isa < CPU_ISA_COUNT; isa++) {
+			if (repeats_floats((enum cpu_isa)isa) || (kind == BF16 && !cpu_levels[isa].computes_bf16))
+				continue;
+			levels[count].kind = kind;
+			levels[count].isa = (enum cpu_isa)isa;
+			snprintf(names[count], sizeof names[count], "%s_%s", kinds[kind], cpu_levels[isa].name);
+			tests[count] = (struct CMUnitTest){names[count], test_level, NULL, NULL, &levels[count]};
+			count++;
+		}
+	return _cmocka_run_group_tests("operations", tests, count, NULL, NULL);
 }

@@ -158,7 +158,6 @@ static void divide_smallest(void *context, int64_t index, int worker)
 /* Denormals are flushed to zero in every worker; the caller's own arithmetic is unchanged. */
 static void denormals_are_flushed_inside_only(void **state)
 {
-#ifdef __x86_64__
 	struct pool *pool;
 	float results[8];
 	assert_ok(pool_create(&pool, 3));
@@ -172,7 +171,6 @@ static void denormals_are_flushed_inside_only(void **state)
 	pool_run(pool, 1, divide_smallest, results);
 	assert_true(results[0] == 0 && small / 16 > 0);
 	pool_free(pool);
-#endif
 }
 
 static void pool_in_pool(void *context, int64_t index, int worker)

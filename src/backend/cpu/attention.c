@@ -36,14 +36,7 @@ enum {
 
 static const struct attention_kernels *attention_kernels(enum dtype dtype)
 {
-	static const struct attention_kernels *const tables[CPU_ISA_COUNT][2] = {
-		[CPU_ISA_AVX2] = {&attention_kernels_f32_avx2, &attention_kernels_bf16_avx2},
-		[CPU_ISA_AVX512] = {&attention_kernels_f32_avx512, &attention_kernels_bf16_avx512},
-		[CPU_ISA_AVX512_VNNI] = {&attention_kernels_f32_avx512_vnni, &attention_kernels_bf16_avx512_vnni},
-		[CPU_ISA_AVX512_BF16] = {&attention_kernels_f32_avx512_bf16, &attention_kernels_bf16_avx512_bf16},
-		[CPU_ISA_AMX] = {&attention_kernels_f32_amx, &attention_kernels_bf16_amx},
-	};
-	return tables[cpu_isa()][dtype == DTYPE_BF16];
+	return dtype == DTYPE_BF16 ? cpu_level()->attention_bf16 : cpu_level()->attention_f32;
 }
 
 /* Shared by the tasks of one call. */

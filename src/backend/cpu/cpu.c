@@ -1,7 +1,6 @@
 /* The CPU back end's memory and replicas. */
 #include "backend/cpu/cpu.h"
 
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <stdio.h>
@@ -242,24 +241,19 @@ static const struct operations operations = {
 enum dtype cpu_best_dtype(void)
 {
 	enum cpu_isa isa;
-	return cpu_isa_detect(&isa) == OK && isa >= CPU_ISA_AVX512_BF16 ? DTYPE_BF16 : DTYPE_F32;
+	return cpu_isa_detect(&isa) == OK && cpu_levels[isa].prefers_bf16 ? DTYPE_BF16 : DTYPE_F32;
 }
 
-static enum status check_dtype(enum dtype dtype, enum cpu_isa isa)
+static enum status check_dtype(enum dtype dtype, const struct cpu_level *level)
 {
 	enum status status = OK;
 	if (dtype != DTYPE_F32 && dtype != DTYPE_BF16)
 		status = error_set(ERR_USAGE, "the CPU does not compute in %s", dtype == DTYPE_F16 ? "fp16" : dtype_names[dtype]);
-	else if (dtype == DTYPE_BF16 && isa < CPU_ISA_AVX512)
-		status = error_set(ERR_USAGE, "this processor does not compute in bf16 (it lacks AVX-512)");
+	else if (dtype == DTYPE_BF16 && !level->computes_bf16)
+		status = error_set(ERR_USAGE, "this processor does not compute in bf16 (it lacks %s)", cpu_bf16_needed);
 	if (status != OK)
-		error_hint("use --precision %s", isa < CPU_ISA_AVX512 ? "fp32" : "fp32 or bf16");
+		error_hint("use --precision %s", level->computes_bf16 ? "fp32 or bf16" : "fp32");
 	return status;
-}
-
-static const char *int8_unit(enum cpu_isa isa)
-{
-	return isa >= CPU_ISA_AVX512_VNNI ? ", int8 VNNI" : ", int8";
 }
 
 /* The library must be initialized before its version can be queried. */
@@ -271,13 +265,13 @@ enum status cpu_describe(struct cpu_description *out)
 	*out = (struct cpu_description){0};
 	for (int i = 0; i < CPU_ISA_COUNT; i++) {
 		size_t length = strlen(out->built);
-		snprintf(out->built + length, sizeof out->built - length, "%s%s", i ? " " : "", cpu_isa_names[i]);
+		snprintf(out->built + length, sizeof out->built - length, "%s%s", i ? " " : "", cpu_levels[i].name);
 	}
 	TRY(cpu_isa_detect(&isa));
-	out->kernels = cpu_isa_names[isa];
+	out->kernels = cpu_levels[isa].name;
 	if (pool_create(&pool, 1) != OK)
 		return OK;
-	if (onednn_open(&onednn, pool, isa) == OK) {
+	if (onednn_open(&onednn, pool, isa, false) == OK) {
 		snprintf(out->products, sizeof out->products, "%s", onednn_version(onednn));
 		onednn_close(onednn);
 	}
@@ -287,19 +281,13 @@ enum status cpu_describe(struct cpu_description *out)
 
 enum status cpu_backend_open(struct backend *be, const struct backend_settings *settings)
 {
-	static const char *const units[CPU_ISA_COUNT] = {
-		[CPU_ISA_AVX2] = "AVX2",
-		[CPU_ISA_AVX512] = "AVX-512",
-		[CPU_ISA_AVX512_VNNI] = "AVX-512", /* VNNI makes no difference to floats */
-		[CPU_ISA_AVX512_BF16] = "AVX-512 BF16",
-		[CPU_ISA_AMX] = "AMX",
-	};
 	enum cpu_isa isa;
 	enum status status;
 	TRY(cpu_isa_detect(&isa));
 	/* With FP8 and int8, everything else is in fp32 where bf16 is unavailable. */
-	enum dtype dtype = (settings->fp8 || settings->int8) && isa < CPU_ISA_AVX512 ? DTYPE_F32 : settings->dtype;
-	TRY(check_dtype(dtype, isa));
+	const struct cpu_level *level = &cpu_levels[isa];
+	enum dtype dtype = (settings->fp8 || settings->int8) && !level->computes_bf16 ? DTYPE_F32 : settings->dtype;
+	TRY(check_dtype(dtype, level));
 	struct cpu_state *state;
 	TRY(memory_new(&state, 1, sizeof *state, "the back end"));
 	*be = (struct backend){.name = "cpu",
@@ -321,17 +309,14 @@ enum status cpu_backend_open(struct backend *be, const struct backend_settings *
 		inference_use(&state->operations, &state->functions);
 	/* Inference uses our own kernels for its products, and its caller may be another program, whose OpenMP setting must be
 	 * left unchanged. */
-	int openmp_threads = omp_get_max_threads();
-	status = onednn_open(&state->dnnl, settings->pool, isa);
-	if (settings->inference)
-		omp_set_num_threads(openmp_threads);
-	TRY_GOTO(status, fail);
+	TRY_GOTO(onednn_open(&state->dnnl, settings->pool, isa, settings->inference), fail);
 	state->kernels = cpu_kernels();
 	int threads = pool_threads(settings->pool);
-	snprintf(state->numerics, sizeof state->numerics, "%s, %s %s%s", onednn_version(state->dnnl), units[isa],
-		 dtype == DTYPE_BF16 ? "bf16" : "fp32",
-		 settings->fp8    ? ", FP8 simulated"
-		 : settings->int8 ? int8_unit(isa)
+	const char *library = onednn_version(state->dnnl);
+	snprintf(state->numerics, sizeof state->numerics, "%s%s%s %s%s%s", library, *library ? ", " : "", level->floats,
+		 dtype == DTYPE_BF16 ? "bf16" : "fp32", settings->fp8 || settings->int8 ? ", " : "",
+		 settings->fp8    ? "FP8 simulated"
+		 : settings->int8 ? level->int8
 				  : "");
 	snprintf(state->description, sizeof state->description, "%s, %d thread%s", state->numerics, threads,
 		 threads == 1 ? "" : "s");

@@ -3,20 +3,12 @@
 
 #include <string.h>
 #include "backend/cpu/isa.h"
-#include "backend/cpu/kernels/gemm_kernels.h"
 #include "base/numbers.h"
 
 const struct gemm_kernels *cpu_gemm_kernels(enum dtype source)
 {
-	static const struct gemm_kernels *const tables[CPU_ISA_COUNT][2] = {
-		[CPU_ISA_AVX2] = {&gemm_kernels_f32_avx2, &gemm_kernels_bf16_avx2},
-		[CPU_ISA_AVX512] = {&gemm_kernels_f32_avx512, &gemm_kernels_bf16_avx512},
-		[CPU_ISA_AVX512_VNNI] = {&gemm_kernels_f32_avx512_vnni, &gemm_kernels_bf16_avx512_vnni},
-		[CPU_ISA_AVX512_BF16] = {&gemm_kernels_f32_avx512_bf16, &gemm_kernels_bf16_avx512_bf16},
-		[CPU_ISA_AMX] = {&gemm_kernels_f32_amx, &gemm_kernels_bf16_amx},
-	};
 	BUG_IF(source != DTYPE_F32 && source != DTYPE_BF16);
-	return tables[cpu_isa()][source == DTYPE_BF16];
+	return source == DTYPE_BF16 ? cpu_level()->gemm_bf16 : cpu_level()->gemm_f32;
 }
 
 void gemm_pack(const struct gemm_kernels *kernels, block_pack *pack, const void *source, int64_t row_elements, int64_t rows,
@@ -45,10 +37,12 @@ void gemm_pack(const struct gemm_kernels *kernels, block_pack *pack, const void 
 	}
 }
 
-int64_t gemm_rows_best(int64_t k)
+int64_t gemm_rows_best(const struct gemm_kernels *kernels, int64_t k)
 {
+	int64_t element = (int64_t)dtype_bytes(kernels->type);
 	/* If k is longer, only a part of it is in the cache at a time, along with the sums of all columns. */
-	int64_t most = k > GEMM_PART ? 256 : (int64_t)GEMM_ROWS_BYTES / (2 * gemm_blocks(k) * GEMM_BLOCK) / 128 * 128;
+	int64_t most =
+		k > GEMM_PART ? 512 / element : (int64_t)GEMM_ROWS_BYTES / (element * gemm_blocks(k) * GEMM_BLOCK) / 128 * 128;
 	return smaller(most < 128 ? 128 : most, GEMM_ROWS_MOST);
 }
 
@@ -58,12 +52,13 @@ struct part {
 	int64_t first, blocks; /* in blocks of 32, along k */
 	int64_t rows;          /* in blocks */
 	int64_t panel_bytes;   /* of a 16-column panel */
+	int64_t block_bytes;   /* of 32 of its rows */
 	bool accumulate, is_last;
 };
 
 static const char *panel_at(const struct part *part, int64_t column, int64_t block)
 {
-	return (const char *)part->p->packed + column / 16 * part->panel_bytes + (part->first + block) * GEMM_BLOCK * 32;
+	return (const char *)part->p->packed + column / 16 * part->panel_bytes + (part->first + block) * part->block_bytes;
 }
 
 /* Multiplies 32 columns for all rows, in runs along k whose panel stays in L1: short runs in general, longer ones if the whole
@@ -89,7 +84,7 @@ static void multiply_columns(const struct part *part, int64_t column, float *out
 			.accumulate = accumulate || i > 0,
 			.fetch = {.from = ends ? panel_at(part, column + GEMM_BLOCK, 0) : panel_at(part, column, i + run),
 				  .rows = is_last ? 0 : 2,
-				  .row_bytes = (ends ? run : smaller(run, part->blocks - i - run)) * GEMM_BLOCK * 32,
+				  .row_bytes = (ends ? run : smaller(run, part->blocks - i - run)) * part->block_bytes,
 				  .stride = part->panel_bytes},
 		});
 	}
@@ -134,14 +129,16 @@ static void multiply_part(const struct part *part)
 void gemm_rows(const struct row_product *p)
 {
 	int64_t blocks = gemm_blocks(p->k), parts = (p->k + GEMM_PART - 1) / GEMM_PART, part = (blocks + parts - 1) / parts;
-	BUG_IF(p->rows > gemm_rows_best(p->k) || (p->y_group == 0 && parts > 1));
+	int64_t block_bytes = gemm_block_bytes(p->kernels) / 2;
+	BUG_IF(p->rows > gemm_rows_best(p->kernels, p->k) || (p->y_group == 0 && parts > 1));
 	p->kernels->begin();
 	for (int64_t i = 0; i < blocks; i += part)
 		multiply_part(&(struct part){.p = p,
 					     .first = i,
 					     .blocks = smaller(part, blocks - i),
 					     .rows = gemm_blocks(p->rows),
-					     .panel_bytes = blocks * GEMM_BLOCK * 32,
+					     .panel_bytes = blocks * block_bytes,
+					     .block_bytes = block_bytes,
 					     .accumulate = p->accumulate || i > 0,
 					     .is_last = i + part >= blocks});
 	p->kernels->end();

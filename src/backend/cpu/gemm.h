@@ -4,9 +4,10 @@
  *   left block   (32 m) x (32 k): row m holds 32 consecutive k
  *   right block  (32 k) x (32 n): fp32: row k holds 32 consecutive n;
  *                                 bf16: columns 0-15, then 16-31; in each, row k/2 holds 16 pairs (k, k+1),
- * as the dot-product instructions expect. Either layout can be made from the rows of a matrix or from its columns, by the four
- * block functions below. A left operand is multiplied by a right one into plain fp32 rows. Blocks are 2 KiB (bf16) or 4 KiB
- * (fp32); partial blocks are padded with zeros.
+ * as the dot-product instructions expect. In bf16 on arm64, whose instructions multiply 2 x 4 by 4 x 2 numbers, both hold such
+ * units of 16 bytes, two rows or columns of four k: all of k 0-3, then of k 4-7, and so on. Either layout can be made from the
+ * rows of a matrix or from its columns, by the four block functions below. A left operand is multiplied by a right one into plain
+ * fp32 rows. Blocks are 2 KiB (bf16) or 4 KiB (fp32); partial blocks are padded with zeros.
  */
 #ifndef BACKEND_CPU_GEMM_H
 #define BACKEND_CPU_GEMM_H
@@ -43,7 +44,7 @@ struct panel_product {
 	int64_t m, k; /* in blocks */
 	const void *left;
 	int64_t left_m;    /* bytes to the next block along m */
-	const void *right; /* pairs of k, 16 columns; the other 16 columns are `half` bytes further on */
+	const void *right; /* 16 columns as kernels/pack.c packs them; the other 16 columns are `half` bytes further on */
 	int64_t half;
 	float *out;
 	int64_t out_row; /* floats to the next row */
@@ -63,7 +64,7 @@ struct gemm_kernels {
 	block_pack *right_from_rows;    /* source (k, n) */
 	block_pack *right_from_columns; /* source (n, k) */
 	void (*multiply)(const struct block_product *product);
-	/* NULL where oneDNN's products with packed weights are faster: everywhere except bf16 on AMX. */
+	/* NULL where oneDNN's products with packed weights are used: on x86-64, everywhere except bf16 on AMX. */
 	void (*multiply_panel)(const struct panel_product *product);
 	/* Called around a series of multiply() calls in one thread: configures and releases AMX tiles. */
 	void (*begin)(void);
@@ -99,7 +100,7 @@ void gemm_pack(const struct gemm_kernels *kernels, block_pack *pack, const void 
  * not NULL.
  *
  * The rows, packed into blocks, stay in the second-level cache while the weight streams through the first-level cache, one
- * panel of 32 columns at a time (Goto and van de Geijn 2008). A task should therefore have many rows, up to gemm_rows_best(k),
+ * panel of 32 columns at a time (Goto and van de Geijn 2008). A task should therefore have many rows, up to gemm_rows_best(),
  * and the weight may be larger than any cache of the core. */
 struct row_product {
 	const struct gemm_kernels *kernels;
@@ -124,6 +125,6 @@ enum { GEMM_GROUP = 64, GEMM_PART = 1024, GEMM_ROWS_MOST = 512 };
 
 void gemm_rows(const struct row_product *product);
 /* The maximum, and recommended, number of rows of a product: a multiple of 128. */
-int64_t gemm_rows_best(int64_t k);
+int64_t gemm_rows_best(const struct gemm_kernels *kernels, int64_t k);
 
 #endif

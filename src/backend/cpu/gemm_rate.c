@@ -5,6 +5,7 @@
 
 #include "backend/cpu/onednn.h"
 #include "backend/cpu/rate.h"
+#include "backend/cpu/weights.h"
 #include "base/memory.h"
 
 /* A product of BERT-base's shape, (SLICES * 128, DEPTH) x (DEPTH, WIDTH): large enough to be representative, small enough to
@@ -14,7 +15,9 @@
 #define WIDTH 768
 
 struct measure {
-	const struct product *product;
+	const struct product *product; /* oneDNN's, or, without it: */
+	const struct packing *own;
+	unsigned char *blocks; /* GEMM_ROWS_BYTES per worker */
 	size_t element;
 	char *x;
 	void *packed;
@@ -25,25 +28,37 @@ static void measure_slice(void *context, int64_t slice, int worker)
 {
 	const struct measure *measure = context;
 	const char *x = measure->x + (size_t)slice * ROW_MULTIPLE * DEPTH * measure->element;
-	product_run(measure->product, false, x, measure->packed, measure->y + (int64_t)worker * ROW_MULTIPLE * WIDTH, worker);
+	float *y = measure->y + (int64_t)worker * ROW_MULTIPLE * WIDTH;
+	if (measure->own)
+		packing_multiply(measure->own, 0, 0, false, x, ROW_MULTIPLE, y, measure->blocks + worker * GEMM_ROWS_BYTES,
+				 worker);
+	else
+		product_run(measure->product, false, x, measure->packed, y, worker);
 }
 
 double cpu_gemm_rate(struct backend *be)
 {
 	struct cpu_state *state = be->state;
 	struct measure measure = {.element = dtype_bytes(be->dtype)};
-	measure.product = onednn_product(
-		state->dnnl,
-		&(struct product_shape){.n = WIDTH, .k = DEPTH, .dtype = be->dtype, .k_stride = 1, .n_stride = DEPTH});
+	struct backend plain = *be;
+	struct weight weight = {.use = WEIGHT_LINEAR, .master = {.dtype = DTYPE_F32, .rows = WIDTH, .columns = DEPTH}};
+	plain.fp8 = false;
+	if (state->dnnl)
+		measure.product = onednn_product(
+			state->dnnl,
+			&(struct product_shape){.n = WIDTH, .k = DEPTH, .dtype = be->dtype, .k_stride = 1, .n_stride = DEPTH});
 	size_t x_bytes = SLICES * ROW_MULTIPLE * DEPTH * measure.element;
-	size_t packed_bytes = product_packed_bytes(measure.product);
+	size_t packed_bytes = state->dnnl ? product_packed_bytes(measure.product) : cpu_weight_copy_bytes(&plain, &weight);
+	size_t blocks_bytes = state->dnnl ? 0 : (size_t)pool_threads(be->pool) * GEMM_ROWS_BYTES;
 	size_t y_bytes = (size_t)pool_threads(be->pool) * ROW_MULTIPLE * WIDTH * sizeof(float);
 	struct arena arena;
-	if (arena_create(&arena, x_bytes + packed_bytes + y_bytes + DEPTH * WIDTH * sizeof(float) + 4 * ARENA_ALIGNMENT,
+	if (arena_create(&arena,
+			 x_bytes + packed_bytes + blocks_bytes + y_bytes + DEPTH * WIDTH * sizeof(float) + 5 * ARENA_ALIGNMENT,
 			 "measuring products") != OK)
 		return 0;
 	measure.x = arena_take(&arena, x_bytes);
 	measure.packed = arena_take(&arena, packed_bytes);
+	measure.blocks = arena_take(&arena, blocks_bytes);
 	measure.y = arena_take(&arena, y_bytes);
 	float *master = arena_take(&arena, DEPTH * WIDTH * sizeof(float));
 	for (int64_t i = 0; i < DEPTH * WIDTH; i++)
@@ -56,7 +71,15 @@ double cpu_gemm_rate(struct backend *be)
 		else
 			((uint16_t *)measure.x)[i] = float_to_bf16(value);
 	}
-	product_pack(measure.product, master, measure.packed, 0);
+	if (state->dnnl) {
+		product_pack(measure.product, master, measure.packed, 0);
+	} else {
+		struct replica replica = {.backend = &plain};
+		weight.master.data = master;
+		weight.copy = measure.packed;
+		cpu_weights_refresh(&replica, &(struct weight *){&weight}, 1);
+		measure.own = &weight_copy(&weight)->forward;
+	}
 	double rate = measured_rate(be->pool, SLICES, measure_slice, &measure, 2.0 * ROW_MULTIPLE * DEPTH * WIDTH);
 	arena_release(&arena);
 	return rate;

@@ -6,14 +6,7 @@
 
 const struct inference_kernels *inference_kernels(void)
 {
-	static const struct inference_kernels *const tables[CPU_ISA_COUNT] = {
-		[CPU_ISA_AVX2] = &inference_kernels_avx2,
-		[CPU_ISA_AVX512] = &inference_kernels_avx512,
-		[CPU_ISA_AVX512_VNNI] = &inference_kernels_avx512_vnni,
-		[CPU_ISA_AVX512_BF16] = &inference_kernels_avx512_bf16,
-		[CPU_ISA_AMX] = &inference_kernels_amx,
-	};
-	return tables[cpu_isa()];
+	return cpu_level()->inference;
 }
 
 static bool is_multiplied(const struct weight *weight)

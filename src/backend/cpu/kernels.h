@@ -158,12 +158,12 @@ struct lamb_range {
 	float step_size; /* learning rate * trust ratio */
 };
 
-/* A piece (k,n) of an fp32 master, and its packed form: see kernels/pack.c. AVX-512 and above. */
+/* A piece (k,n) of an fp32 master, and its packed form: see kernels/pack.c. Not with AVX2. */
 struct pack_piece {
 	int64_t k, n, k_stride, n_stride; /* one of the strides is 1 */
 	int64_t k_padded;                 /* rows of k to write, zero-padded from k on */
 	int64_t panel, panel_stride;      /* columns per panel, a multiple of 16; elements from one panel to the next */
-	bool pairs;                       /* bf16 */
+	bool pairs;                       /* bf16 (on arm64 in groups of four) */
 	const float *master;
 	void *packed;
 };

@@ -105,7 +105,7 @@ static void choose_tasks(struct linear_call *call, int threads)
 {
 	enum { TASKS = 4 }; /* per thread, so that threads finish at about the same time */
 	int64_t n = call->packing->n, rows = call->x.rows, least = (int64_t)TASKS * threads, chunks;
-	call->task_rows = gemm_rows_best(call->packing->k);
+	call->task_rows = gemm_rows_best(call->packing->own, call->packing->k);
 	while (call->task_rows > ROW_MULTIPLE && (rows + call->task_rows - 1) / call->task_rows < least)
 		call->task_rows = call->task_rows / 2 / ROW_MULTIPLE * ROW_MULTIPLE;
 	int64_t blocks = (rows + call->task_rows - 1) / call->task_rows;

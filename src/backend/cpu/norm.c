@@ -102,8 +102,9 @@ void cpu_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
 		pool_run(pool, slices, library_task, &call);
 	} else {
 		/* With a long k, more rows per task pay off, if that leaves enough tasks. */
-		bool many = slices >= 8 * pool_threads(pool);
-		call.task_rows = many ? KEPT_ROWS : ROW_MULTIPLE;
+		const struct packing *p = &weight_copy(a->w)->forward;
+		int64_t most = gemm_rows_best(p->own, p->k);
+		call.task_rows = slices < 8 * pool_threads(pool) ? ROW_MULTIPLE : most < KEPT_ROWS ? most : KEPT_ROWS;
 		pool_run(pool, (a->y.rows + call.task_rows - 1) / call.task_rows, own_task, &call);
 	}
 }

@@ -213,7 +213,7 @@ static dnnl_cpu_isa_t isa_limit(enum cpu_isa isa)
 	}
 }
 
-enum status onednn_open(struct onednn **out, struct pool *pool, enum cpu_isa isa)
+static enum status open_it(struct onednn **out, struct pool *pool, enum cpu_isa isa)
 {
 	struct onednn *dnnl = NULL;
 	enum status status;
@@ -245,6 +245,15 @@ enum status onednn_open(struct onednn **out, struct pool *pool, enum cpu_isa isa
 	return OK;
 fail:
 	onednn_close(dnnl);
+	return status;
+}
+
+enum status onednn_open(struct onednn **out, struct pool *pool, enum cpu_isa isa, bool restore)
+{
+	int threads = omp_get_max_threads();
+	enum status status = open_it(out, pool, isa);
+	if (restore)
+		omp_set_num_threads(threads);
 	return status;
 }
 

@@ -1,4 +1,5 @@
-/* The part of oneDNN that we use: products of 128 rows with a packed weight. */
+/* The part of oneDNN that we use: products of 128 rows with a packed weight. On arm64, where all products are our own
+ * (onednn_absent.c), there are none. */
 #ifndef BACKEND_CPU_ONEDNN_H
 #define BACKEND_CPU_ONEDNN_H
 
@@ -22,10 +23,10 @@ struct onednn;  /* the engine, and every product made so far */
 struct product; /* lives as long as its onednn */
 
 /* Makes oneDNN single-threaded in every worker of the pool and checks that it works here; `isa` limits the instruction sets it
- * may use. */
-MUST_USE enum status onednn_open(struct onednn **out, struct pool *pool, enum cpu_isa isa);
+ * may use. `restore`: leaves the calling thread's OpenMP setting as it was. */
+MUST_USE enum status onednn_open(struct onednn **out, struct pool *pool, enum cpu_isa isa, bool restore);
 void onednn_close(struct onednn *dnnl);
-const char *onednn_version(const struct onednn *dnnl); /* "oneDNN 2.6.3" */
+const char *onednn_version(const struct onednn *dnnl); /* "oneDNN 2.6.3"; "" without it */
 
 /* Finds or creates (a few milliseconds) the product for a shape. Must not be called from within a pool task. Aborts if oneDNN
  * cannot create it: every version supports all shapes that we need. */

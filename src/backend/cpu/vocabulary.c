@@ -31,7 +31,8 @@ static void choose_slices(struct vocabulary_call *call, int64_t tiles)
 {
 	enum { MOST = 3, TASKS = 2 };
 	int64_t slices = slice_count(call->x.rows), threads = pool_threads(call->r->backend->pool);
-	int64_t most = weight_copy(call->table)->forward.own ? gemm_rows_best(call->x.columns) / ROW_MULTIPLE : 1;
+	const struct gemm_kernels *own = weight_copy(call->table)->forward.own;
+	int64_t most = own ? gemm_rows_best(own, call->x.columns) / ROW_MULTIPLE : 1;
 	call->task_slices = most < MOST ? most : MOST;
 	while (call->task_slices > 1 && (slices + call->task_slices - 1) / call->task_slices * tiles < TASKS * threads)
 		call->task_slices--;

@@ -3,74 +3,14 @@
 
 #include "backend/cpu/kernels/elements.h"
 #include "backend/cpu/kernels/gemm_kernels.h"
-#include "backend/cpu/kernels/transpose.h"
 
 enum { STRIPE = ATTENTION_STRIPE, VECTORS = STRIPE / LANES };
-
-/* Integer vectors matching the float vectors: LANES of 32 bits, or half as many of 64 bits whose upper halves wide() ignores. */
-#ifdef __AVX512F__
-typedef __m512i integers;
-typedef __mmask16 lanes;
-
-INLINE integers set(uint32_t x)
-{
-	return _mm512_set1_epi32((int)x);
-}
-
-/* 64-bit products of the low halves of 64-bit lanes. */
-INLINE integers wide(integers a, uint32_t b)
-{
-	return _mm512_mul_epu32(a, _mm512_set1_epi64(b));
-}
-
-INLINE integers high_half(integers x)
-{
-	return _mm512_srli_epi64(x, 32);
-}
-
-INLINE integers xor3(integers a, integers b, integers c)
-{
-	return _mm512_ternarylogic_epi32(a, b, c, 0x96);
-}
-
-/* Interleaves the low halves of even and odd 64-bit lanes; join_high() interleaves the high halves. */
-INLINE integers join_low(integers even, integers odd)
-{
-	return _mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
-}
-
-INLINE integers join_high(integers even, integers odd)
-{
-	return _mm512_mask_blend_epi32(0xaaaa, high_half(even), odd);
-}
-
-/* first, first + 2, ... in the low halves of 64-bit lanes. */
-INLINE integers every_second(uint32_t first)
-{
-	const integers steps = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
-	return _mm512_add_epi32(steps, set(first));
-}
-
-/* Lanes whose low (or high) 16 bits are at least the threshold. */
-INLINE lanes low_reaches(integers x, uint32_t threshold)
-{
-	return _mm512_cmpge_epu32_mask(_mm512_slli_epi32(x, 16), set(threshold << 16));
-}
-
-INLINE lanes high_reaches(integers x, uint32_t threshold)
-{
-	return _mm512_cmpge_epu32_mask(x, set(threshold << 16));
-}
-
-INLINE vector keep(lanes mask, vector x)
-{
-	return _mm512_maskz_mov_ps(mask, x);
-}
 
 /* 2^x for x up to about 0: below -150 gives 0. Relative error below 1e-7. */
 INLINE vector exp2_vector(vector x)
 {
-	vector n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), f = x - n;
+	x = exp2_domain(x);
+	vector n = vector_round(x), f = x - n;
 	vector p = vector_set(1.534581242594868e-4f);
 	p = vector_fma(p, f, vector_set(1.3399930903688073e-3f));
 	p = vector_fma(p, f, vector_set(9.618489071726799e-3f));
@@ -78,78 +18,8 @@ INLINE vector exp2_vector(vector x)
 	p = vector_fma(p, f, vector_set(2.4022646248340607e-1f));
 	p = vector_fma(p, f, vector_set(6.931471824645996e-1f));
 	p = vector_fma(p, f, vector_set(1));
-	return _mm512_scalef_ps(p, n);
+	return exp2_scale(p, n);
 }
-#else
-typedef __m256i integers;
-typedef __m256i lanes;
-
-INLINE integers set(uint32_t x)
-{
-	return _mm256_set1_epi32((int)x);
-}
-
-INLINE integers wide(integers a, uint32_t b)
-{
-	return _mm256_mul_epu32(a, _mm256_set1_epi64x(b));
-}
-
-INLINE integers high_half(integers x)
-{
-	return _mm256_srli_epi64(x, 32);
-}
-
-INLINE integers xor3(integers a, integers b, integers c)
-{
-	return _mm256_xor_si256(a, _mm256_xor_si256(b, c));
-}
-
-INLINE integers join_low(integers even, integers odd)
-{
-	return _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
-}
-
-INLINE integers join_high(integers even, integers odd)
-{
-	return _mm256_blend_epi32(high_half(even), odd, 0xaa);
-}
-
-INLINE integers every_second(uint32_t first)
-{
-	const integers steps = _mm256_setr_epi64x(0, 2, 4, 6);
-	return _mm256_add_epi32(steps, set(first));
-}
-
-INLINE lanes low_reaches(integers x, uint32_t threshold)
-{
-	return _mm256_cmpgt_epi32(_mm256_and_si256(x, set(0xffff)), set(threshold - 1));
-}
-
-INLINE lanes high_reaches(integers x, uint32_t threshold)
-{
-	return _mm256_cmpgt_epi32(_mm256_srli_epi32(x, 16), set(threshold - 1));
-}
-
-INLINE vector keep(lanes mask, vector x)
-{
-	return _mm256_and_ps(_mm256_castsi256_ps(mask), x);
-}
-
-INLINE vector exp2_vector(vector x)
-{
-	x = vector_max(vector_set(-127), x); /* 2^-127 becomes 0; max returns its second operand if either is NaN */
-	vector n = _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), f = x - n;
-	vector p = vector_set(1.534581242594868e-4f);
-	p = vector_fma(p, f, vector_set(1.3399930903688073e-3f));
-	p = vector_fma(p, f, vector_set(9.618489071726799e-3f));
-	p = vector_fma(p, f, vector_set(5.550328642129898e-2f));
-	p = vector_fma(p, f, vector_set(2.4022646248340607e-1f));
-	p = vector_fma(p, f, vector_set(6.931471824645996e-1f));
-	p = vector_fma(p, f, vector_set(1));
-	integers exponent = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), set(127)), 23);
-	return p * _mm256_castsi256_ps(exponent);
-}
-#endif
 
 /* Philox4x32-7 for LANES queries from `query` on and one block of 8 keys: word w holds the numbers of keys 2w (low half) and
  * 2w + 1 (high half). Only the query differs between lanes, so part of the first rounds is scalar, and the vectors are kept as
@@ -175,12 +45,12 @@ INLINE void random_words(const struct attention_dropout *d, uint32_t key_block, 
 	integers c0[2], c1[2], c2[2], c3[2], a[2], b[2];
 #pragma GCC unroll 2
 	for (int i = 0; i < 2; i++) {
-		integers q = wide(every_second(query + (uint32_t)i) ^ set(s0), m0);
-		integers r = wide(high_half(q) ^ set(s3k1), m1);
-		c0[i] = high_half(r) ^ set(t1k0);
+		integers q = integers_wide(integers_every_second(query + (uint32_t)i) ^ integers_set(s0), m0);
+		integers r = integers_wide(integers_high(q) ^ integers_set(s3k1), m1);
+		c0[i] = integers_high(r) ^ integers_set(t1k0);
 		c1[i] = r;
-		c2[i] = q ^ set(u2);
-		c3[i] = set(u3);
+		c2[i] = q ^ integers_set(u2);
+		c3[i] = integers_set(u3);
 	}
 #pragma GCC unroll 3
 	for (int round = 4; round < 7; round++) {
@@ -188,10 +58,10 @@ INLINE void random_words(const struct attention_dropout *d, uint32_t key_block, 
 		k1 += w1;
 #pragma GCC unroll 2
 		for (int i = 0; i < 2; i++) {
-			a[i] = wide(c0[i], m0);
-			b[i] = wide(c2[i], m1);
-			c0[i] = xor3(high_half(b[i]), c1[i], set(k0));
-			c2[i] = xor3(high_half(a[i]), c3[i], set(k1));
+			a[i] = integers_wide(c0[i], m0);
+			b[i] = integers_wide(c2[i], m1);
+			c0[i] = integers_xor(integers_high(b[i]), c1[i], integers_set(k0));
+			c2[i] = integers_xor(integers_high(a[i]), c3[i], integers_set(k1));
 			c1[i] = b[i];
 			c3[i] = a[i];
 		}
@@ -200,13 +70,13 @@ INLINE void random_words(const struct attention_dropout *d, uint32_t key_block, 
 	k1 += w1;
 #pragma GCC unroll 2
 	for (int i = 0; i < 2; i++) {
-		a[i] = wide(c0[i], m0);
-		b[i] = wide(c2[i], m1);
+		a[i] = integers_wide(c0[i], m0);
+		b[i] = integers_wide(c2[i], m1);
 	}
-	words[0] = xor3(join_high(b[0], b[1]), join_low(c1[0], c1[1]), set(k0));
-	words[1] = join_low(b[0], b[1]);
-	words[2] = xor3(join_high(a[0], a[1]), join_low(c3[0], c3[1]), set(k1));
-	words[3] = join_low(a[0], a[1]);
+	words[0] = integers_xor(integers_join_high(b[0], b[1]), integers_join_low(c1[0], c1[1]), integers_set(k0));
+	words[1] = integers_join_low(b[0], b[1]);
+	words[2] = integers_xor(integers_join_high(a[0], a[1]), integers_join_low(c3[0], c3[1]), integers_set(k1));
+	words[3] = integers_join_low(a[0], a[1]);
 }
 
 /* Gives padding keys a score so low that it does not affect any sum. */
@@ -234,6 +104,21 @@ INLINE __m512i pair_up(vector even, vector odd)
 }
 #endif
 
+#ifdef ISA_neon_mmla
+/* Stores the numbers of keys `key` and `key` + 1 for the queries of vector j in right blocks of units (gemm.h). */
+INLINE void store_in_units(void *blocks, int64_t key, int j, vector even, vector odd)
+{
+	uint32_t *out = (uint32_t *)blocks + key / STRIPE * STRIPE * STRIPE / 2;
+	uint16x4_t e = to_bf16(even), o = to_bf16(odd);
+	uint32x2_t low = vreinterpret_u32_u16(vzip1_u16(e, o)), high = vreinterpret_u32_u16(vzip2_u16(e, o));
+	out += (key % STRIPE / 4 * STRIPE + j * LANES) * 2 + key % 4 / 2;
+	vst1_lane_u32(out, low, 0);
+	vst1_lane_u32(out + 2, low, 1);
+	vst1_lane_u32(out + 4, high, 0);
+	vst1_lane_u32(out + 6, high, 1);
+}
+#endif
+
 /* Stores the probabilities of keys `key` and `key` + 1 for the queries of vector j, where dropout keeps them, in right blocks. */
 INLINE void store_probabilities(const struct attention_softmax *a, int64_t key, int j, vector even, vector odd, integers word,
 				enum dtype blocks, bool dropout)
@@ -250,9 +135,15 @@ INLINE void store_probabilities(const struct attention_softmax *a, int64_t key, 
 #endif
 	(void)blocks;
 	if (dropout) {
-		even = keep(low_reaches(word, threshold), even);
-		odd = keep(high_reaches(word, threshold), odd);
+		even = keep_lanes(low_reaches(word, threshold), even);
+		odd = keep_lanes(high_reaches(word, threshold), odd);
 	}
+#ifdef ISA_neon_mmla
+	if (blocks == DTYPE_BF16) {
+		store_in_units(a->probabilities, key, j, even, odd);
+		return;
+	}
+#endif
 	float *p = (float *)a->probabilities + key * STRIPE + j * LANES;
 	vector_store(p, even);
 	vector_store(p + STRIPE, odd);
@@ -285,7 +176,7 @@ INLINE void softmax(const struct attention_softmax *a, enum dtype blocks, bool d
 		vector_store(a->largest + j * LANES, max);
 
 		for (int64_t k = 0; k < rows; k += 8) {
-			integers words[4] = {set(0), set(0), set(0), set(0)};
+			integers words[4] = {integers_set(0), integers_set(0), integers_set(0), integers_set(0)};
 			for (int i = 0; i < 3; i++)
 				walk_on(&walk[i]);
 			if (dropout)
@@ -304,7 +195,7 @@ INLINE void softmax(const struct attention_softmax *a, enum dtype blocks, bool d
 	}
 	for (int64_t key = rows; key < all; key += 2)
 		for (int j = 0; j < VECTORS; j++)
-			store_probabilities(a, key, j, vector_set(0), vector_set(0), set(0), blocks, false);
+			store_probabilities(a, key, j, vector_set(0), vector_set(0), integers_set(0), blocks, false);
 }
 
 /* ds = p (dp after dropout - delta), with p = exp2(scale score - lse) before dropout; p is then returned after dropout. */
@@ -316,8 +207,8 @@ INLINE void gradient_vectors(const struct attention_gradient *a, int64_t key, in
 	*p = exp2_vector(vector_fma(vector_load(a->scores + i), vector_set(a->scale), vector_set(0) - lse));
 	*ds = *p;
 	if (dropout) {
-		*p = keep(kept, *p);
-		dp = keep(kept, dp * vector_set(a->dropout_scale));
+		*p = keep_lanes(kept, *p);
+		dp = keep_lanes(kept, dp * vector_set(a->dropout_scale));
 	}
 	*ds *= dp - vector_load(a->delta + j * LANES);
 }
@@ -340,6 +231,17 @@ INLINE void store_gradients(const struct attention_gradient *a, int64_t key, vec
 	}
 #endif
 	(void)blocks;
+#ifdef ISA_neon_mmla
+	if (blocks == DTYPE_BF16) {
+		for (int j = 0; j < VECTORS; j++) {
+			int64_t at = (j * STRIPE + row) * LANES; /* four queries of two keys: a unit of a left block */
+			vst1q_u16((uint16_t *)left + at, vcombine_u16(to_bf16(p[0][j]), to_bf16(p[1][j])));
+			vst1q_u16((uint16_t *)dleft + at, vcombine_u16(to_bf16(ds[0][j]), to_bf16(ds[1][j])));
+			store_in_units(a->dscores_right, key, j, ds[0][j], ds[1][j]);
+		}
+		return;
+	}
+#endif
 	float *right = (float *)a->dscores_right + key * STRIPE;
 	for (int i = 0; i < 2; i++)
 		for (int j = 0; j < VECTORS; j++) {
@@ -363,7 +265,7 @@ INLINE void gradient(const struct attention_gradient *a, enum dtype blocks, bool
 			walk_on(&walk[i]);
 		for (int j = 0; j < VECTORS; j++) {
 			for (int w = 0; w < 4; w++)
-				words[j][w] = set(0);
+				words[j][w] = integers_set(0);
 			if (dropout)
 				random_words(&a->dropout, (a->first_key + (uint32_t)k) / 8, a->first_query + (uint32_t)j * LANES,
 					     words[j]);
@@ -477,7 +379,7 @@ INLINE void row_products(const void *dy, const void *y, int64_t row, int64_t row
 }
 
 /* The functions for each activation type. */
-#ifdef __AVX512BF16__
+#if defined(__AVX512BF16__) || defined(ISA_neon_mmla)
 #define BF16_BLOCKS DTYPE_BF16
 #else
 #define BF16_BLOCKS DTYPE_F32

@@ -80,10 +80,4 @@ struct attention_kernels {
 	void (*delta)(const void *dy, const void *y, int64_t row, int64_t rows, int64_t columns, float *delta);
 };
 
-extern const struct attention_kernels attention_kernels_f32_avx2, attention_kernels_bf16_avx2;
-extern const struct attention_kernels attention_kernels_f32_avx512, attention_kernels_bf16_avx512;
-extern const struct attention_kernels attention_kernels_f32_avx512_vnni, attention_kernels_bf16_avx512_vnni;
-extern const struct attention_kernels attention_kernels_f32_avx512_bf16, attention_kernels_bf16_avx512_bf16;
-extern const struct attention_kernels attention_kernels_f32_amx, attention_kernels_bf16_amx;
-
 #endif

@@ -1,22 +1,15 @@
-/* The tables of gemm.h, one per instruction set and source type. */
+/* What the files that make the tables of gemm.h share. */
 #ifndef BACKEND_CPU_KERNELS_GEMM_KERNELS_H
 #define BACKEND_CPU_KERNELS_GEMM_KERNELS_H
 
 #include "backend/cpu/gemm.h"
-
-extern const struct gemm_kernels gemm_kernels_f32_avx2, gemm_kernels_bf16_avx2;
-extern const struct gemm_kernels gemm_kernels_f32_avx512, gemm_kernels_bf16_avx512;
-extern const struct gemm_kernels gemm_kernels_f32_avx512_vnni, gemm_kernels_bf16_avx512_vnni;
-extern const struct gemm_kernels gemm_kernels_f32_avx512_bf16, gemm_kernels_bf16_avx512_bf16;
-extern const struct gemm_kernels gemm_kernels_f32_amx, gemm_kernels_bf16_amx;
-
-#ifdef ISA
 #include "backend/cpu/kernels/elements.h"
 
 /* Defined in gemm_product.c, used in gemm_pack.c's tables. */
 void KERNEL(gemm_multiply_f32)(const struct block_product *product);
-void KERNEL(gemm_multiply_bf16)(const struct block_product *product);  /* avx512_bf16 and above */
-void KERNEL(gemm_multiply_panel)(const struct panel_product *product); /* amx only */
+void KERNEL(gemm_multiply_bf16)(const struct block_product *product);       /* where gemm_kernels_bf16 has bf16 blocks */
+void KERNEL(gemm_multiply_panel_bf16)(const struct panel_product *product); /* amx, neon_mmla */
+void KERNEL(gemm_multiply_panel_f32)(const struct panel_product *product);  /* on arm64 */
 void KERNEL(gemm_begin)(void);
 void KERNEL(gemm_end)(void);
 
@@ -42,7 +35,7 @@ INLINE struct walk walk_start(const struct gemm_fetch *f, int64_t steps)
 INLINE void walk_on(struct walk *w)
 {
 	for (int64_t i = 0; i < w->lines && w->rows > 0; i++) {
-		_mm_prefetch(w->line, _MM_HINT_T1);
+		__builtin_prefetch(w->line, 0, 2);
 		w->line += CACHE_LINE;
 		if (w->line >= w->end) {
 			w->end += w->stride;
@@ -51,6 +44,5 @@ INLINE void walk_on(struct walk *w)
 		}
 	}
 }
-#endif
 
 #endif

@@ -1,6 +1,5 @@
 /* Packs matrices into the blocks of gemm.h, and defines the tables of kernels. */
 #include "backend/cpu/kernels/gemm_kernels.h"
-#include "backend/cpu/kernels/transpose.h"
 
 enum { N = GEMM_BLOCK };
 
@@ -94,13 +93,68 @@ const struct gemm_kernels KERNEL(gemm_kernels_f32) = {
 	.right_from_rows = f32_from_rows_f32,
 	.right_from_columns = f32_from_columns_f32,
 	.multiply = KERNEL(gemm_multiply_f32),
+#ifdef __ARM_NEON
+	.multiply_panel = KERNEL(gemm_multiply_panel_f32),
+#endif
 	.begin = KERNEL(gemm_begin),
 	.end = KERNEL(gemm_end),
 	.store_block = store_block,
 	.add_columns = add_columns_f32,
 };
 
-#ifdef __AVX512BF16__
+#if defined(ISA_neon_mmla)
+/* bf16 blocks of units (gemm.h), which hold the same numbers whether rows are those of a left operand or columns of a right one.
+ */
+
+static void units_from_rows(const void *source, int64_t row_elements, void *block)
+{
+	const uint16_t *from = source;
+	for (int r = 0; r < N; r += 2)
+		for (int k = 0; k < N; k += 8) {
+			uint16_t *to = (uint16_t *)block + (k / 4 * N + r) * 4;
+			uint64x2_t upper = vreinterpretq_u64_u16(vld1q_u16(from + r * row_elements + k));
+			uint64x2_t lower = vreinterpretq_u64_u16(vld1q_u16(from + (r + 1) * row_elements + k));
+			vst1q_u16(to, vreinterpretq_u16_u64(vzip1q_u64(upper, lower)));
+			vst1q_u16(to + N * 4, vreinterpretq_u16_u64(vzip2q_u64(upper, lower)));
+		}
+}
+
+static void units_from_columns(const void *source, int64_t row_elements, void *block)
+{
+	const uint16_t *from = source;
+	for (int k = 0; k < N; k += 4)
+		for (int c = 0; c < N; c += 8) {
+			uint16_t *to = (uint16_t *)block + (k * N + c * 4);
+			uint16x8_t x[4];
+#pragma GCC unroll 4
+			for (int i = 0; i < 4; i++)
+				x[i] = vld1q_u16(from + (k + i) * row_elements + c);
+			uint32x4_t low01 = vreinterpretq_u32_u16(vzip1q_u16(x[0], x[1]));
+			uint32x4_t high01 = vreinterpretq_u32_u16(vzip2q_u16(x[0], x[1]));
+			uint32x4_t low23 = vreinterpretq_u32_u16(vzip1q_u16(x[2], x[3]));
+			uint32x4_t high23 = vreinterpretq_u32_u16(vzip2q_u16(x[2], x[3]));
+			vst1q_u16(to, vreinterpretq_u16_u32(vzip1q_u32(low01, low23)));
+			vst1q_u16(to + 8, vreinterpretq_u16_u32(vzip2q_u32(low01, low23)));
+			vst1q_u16(to + 16, vreinterpretq_u16_u32(vzip1q_u32(high01, high23)));
+			vst1q_u16(to + 24, vreinterpretq_u16_u32(vzip2q_u32(high01, high23)));
+		}
+}
+
+const struct gemm_kernels KERNEL(gemm_kernels_bf16) = {
+	.source = DTYPE_BF16,
+	.type = DTYPE_BF16,
+	.left_from_rows = units_from_rows,
+	.left_from_columns = units_from_columns,
+	.right_from_rows = units_from_columns,
+	.right_from_columns = units_from_rows,
+	.multiply = KERNEL(gemm_multiply_bf16),
+	.multiply_panel = KERNEL(gemm_multiply_panel_bf16),
+	.begin = KERNEL(gemm_begin),
+	.end = KERNEL(gemm_end),
+	.store_block = store_block,
+	.add_columns = add_columns_bf16,
+};
+#elif defined(__AVX512BF16__)
 /* bf16 blocks. A row of 32 numbers is one register. */
 
 static void bf16_copy(const void *source, int64_t row_elements, void *block)
@@ -176,7 +230,7 @@ const struct gemm_kernels KERNEL(gemm_kernels_bf16) = {
 	.right_from_columns = bf16_pair_transpose,
 	.multiply = KERNEL(gemm_multiply_bf16),
 #ifdef ISA_amx
-	.multiply_panel = KERNEL(gemm_multiply_panel),
+	.multiply_panel = KERNEL(gemm_multiply_panel_bf16),
 #endif
 	.begin = KERNEL(gemm_begin),
 	.end = KERNEL(gemm_end),

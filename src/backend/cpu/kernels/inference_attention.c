@@ -8,7 +8,6 @@
 #include "backend/cpu/kernels/inference_kernels.h"
 
 #ifdef __AVX512BF16__
-#include "backend/cpu/kernels/transpose.h"
 
 void KERNEL(inference_attend)(const struct inference_attention *a);
 

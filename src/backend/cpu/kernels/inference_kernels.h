@@ -1,10 +1,10 @@
 /* Kernels for inference's products: one table of functions per instruction set (for an overview see backend/cpu/inference.h).
  *
- * A weight (O,I) is stored in panels of `panel` outputs, two vectors wide. For each group of inputs, a panel holds the numbers
- * of its outputs side by side: one input at a time in fp32, pairs in bf16, and in int8 as many as the processor multiplies at
- * once: four (VNNI, AMX), or two, which are widened to 16 bits when loaded into registers. Missing inputs and outputs are
- * zeros. Every element of a product is one sum over the inputs in ascending order, regardless of what else is computed with
- * it. */
+ * A weight (O,I) is stored in panels of `panel` outputs, two vectors wide (NEON: four). For each group of inputs, a panel holds
+ * the numbers of its outputs side by side: one input at a time in fp32, pairs in bf16, and in int8 as many as the processor
+ * multiplies at once: four (VNNI, AMX, sdot), or two, which are widened to 16 bits when loaded into registers or, with plain
+ * NEON, when multiplied. bfmmla and smmla take 8 bytes: four bf16 numbers, eight of int8. Missing inputs and outputs are zeros.
+ * Every element of a product is one sum over the inputs in ascending order, regardless of what else is computed with it. */
 #ifndef BACKEND_CPU_KERNELS_INFERENCE_KERNELS_H
 #define BACKEND_CPU_KERNELS_INFERENCE_KERNELS_H
 
@@ -14,11 +14,12 @@
 
 enum {
 	PANEL_MOST = 32,   /* maximum outputs per panel, on any instruction set */
+	BF16_MULTIPLE = 8, /* bf16 panels are padded with zeros to a multiple of this many inputs */
 	INT8_MULTIPLE = 64 /* int8 rows and panels are padded with zeros to a multiple of this many inputs */
 };
 
 /* A row of int8 activations: a header with its scale, then the numbers, padded to INT8_MULTIPLE. Their format depends on the
- * instruction set: with VNNI, unsigned bytes offset by 128; otherwise signed 16-bit numbers. */
+ * instruction set: with VNNI, unsigned bytes offset by 128; on arm64, signed bytes; otherwise signed 16-bit numbers. */
 enum { INT8_ROW_HEADER = 64 };
 
 /* y (rows, panel) = x w', for one panel. */
@@ -71,7 +72,7 @@ struct inference_kernels {
 	int64_t panel;     /* outputs per panel */
 	int64_t row_bytes; /* bytes per number of an int8 row: 1 or 2 */
 	void (*multiply_f32)(const struct inference_product *a);
-	void (*multiply_bf16)(const struct inference_product *a); /* AVX-512 and above */
+	void (*multiply_bf16)(const struct inference_product *a); /* NULL where bf16 is not offered */
 	void (*multiply_s8)(const struct inference_product *a);
 	void (*pack)(const struct panel_pack *a);
 	void (*attend)(const struct inference_attention *a); /* NULL without vdpbf16ps */
@@ -81,13 +82,10 @@ struct inference_kernels {
 	int64_t (*select)(const float *block, int64_t rows, const float *limits, struct selected *out);
 };
 
-extern const struct inference_kernels inference_kernels_avx2, inference_kernels_avx512, inference_kernels_avx512_vnni;
-extern const struct inference_kernels inference_kernels_avx512_bf16, inference_kernels_amx;
-
 /* Bytes of a panel. */
 static inline int64_t panel_bytes(const struct inference_kernels *kernels, enum dtype type, int64_t inputs)
 {
-	int64_t padded = type == DTYPE_S8 ? round_up(inputs, INT8_MULTIPLE) : round_up(inputs, 2);
+	int64_t padded = type == DTYPE_S8 ? round_up(inputs, INT8_MULTIPLE) : round_up(inputs, BF16_MULTIPLE);
 	return round_up(kernels->panel * padded * (int64_t)dtype_bytes(type), 64);
 }
 

@@ -6,11 +6,13 @@
 void KERNEL(inference_pack)(const struct panel_pack *a);
 void KERNEL(inference_quantise)(const void *x, enum dtype dtype, int64_t rows, int64_t columns, void *out, int64_t out_row);
 
-enum { PANEL = 2 * LANES, PIECE = 64 };
-#ifdef __AVX512VNNI__
-enum { INT8_GROUP = 4 };
+enum { PANEL = LANES == 4 ? 16 : 2 * LANES, PIECE = 64 };
+#ifdef ISA_neon_mmla
+enum { INT8_GROUP = 8, BF16_GROUP = 4 };
+#elif defined(__AVX512VNNI__) || defined(__ARM_FEATURE_DOTPROD)
+enum { INT8_GROUP = 4, BF16_GROUP = 2 };
 #else
-enum { INT8_GROUP = 2 };
+enum { INT8_GROUP = 2, BF16_GROUP = 2 };
 #endif
 
 /* Inputs [k, k + PIECE) of a row as floats, with zeros after the last. */
@@ -81,17 +83,17 @@ static void pack_bf16(const struct panel_pack *a)
 {
 	uint16_t piece[PANEL_MOST][PIECE];
 	for (int64_t k = 0; k < a->inputs; k += PIECE) {
-		int64_t pairs = (a->inputs - k < PIECE ? a->inputs - k + 1 : PIECE) / 2;
+		int64_t groups = round_up(a->inputs - k < PIECE ? a->inputs - k : PIECE, BF16_MULTIPLE) / BF16_GROUP;
 		for (int64_t n = 0; n < a->count; n++) {
 			float row[PIECE];
 			row_piece(a, n, k, row);
 			for (int64_t i = 0; i < PIECE; i += LANES)
 				store_bf16(piece[n], i, LANES, vector_load(row + i));
 		}
-		uint16_t *out = (uint16_t *)a->panel + k * PANEL + a->first * 2;
-		for (int64_t i = 0; i < pairs; i++)
+		uint16_t *out = (uint16_t *)a->panel + k * PANEL + a->first * BF16_GROUP;
+		for (int64_t i = 0; i < groups; i++)
 			for (int64_t n = 0; n < a->count; n++)
-				memcpy(out + (i * PANEL + n) * 2, &piece[n][2 * i], 2 * sizeof *out);
+				memcpy(out + (i * PANEL + n) * BF16_GROUP, &piece[n][BF16_GROUP * i], BF16_GROUP * sizeof *out);
 	}
 }
 
@@ -139,7 +141,11 @@ void KERNEL(inference_pack)(const struct panel_pack *a)
 /* Stores LANES numbers of an int8 row. */
 INLINE void store_int8(char *out, int64_t i, vector scaled)
 {
-#ifdef __AVX512VNNI__
+#if defined(__ARM_NEON)
+	int16x4_t half = vqmovn_s32(vcvtnq_s32_f32(scaled));
+	uint32_t bytes = vget_lane_u32(vreinterpret_u32_s8(vqmovn_s16(vcombine_s16(half, half))), 0);
+	memcpy(out + i, &bytes, sizeof bytes);
+#elif defined(__AVX512VNNI__)
 	__m128i bytes = _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(scaled));
 	_mm_storeu_si128((__m128i *)(void *)(out + i), _mm_xor_si128(bytes, _mm_set1_epi8((char)0x80)));
 #elif defined(__AVX512F__)

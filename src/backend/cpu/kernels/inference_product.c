@@ -1,12 +1,13 @@
 /* Inference's products: some rows of activations times one panel of a weight.
  *
- * A tile of up to TILE_ROWS rows and the panel's two vectors of outputs is accumulated in registers over all inputs. The first
- * tile reads the panel from memory; the others find it in the first- or second-level cache. While a panel is multiplied, the
- * next one is prefetched a few lines at a time, so that memory access and arithmetic overlap even for few rows. */
+ * A tile of up to TILE_ROWS rows and the panel's two (NEON: four) vectors of outputs is accumulated in registers over all inputs.
+ * The first tile reads the panel from memory; the others find it in the first- or second-level cache. While a panel is
+ * multiplied, the next one is prefetched a few lines at a time, so that memory access and arithmetic overlap even for few rows.
+ */
 #include "backend/cpu/kernels/elements.h"
 #include "backend/cpu/kernels/inference_kernels.h"
 
-enum { PANEL = 2 * LANES };
+enum { PANEL_VECTORS = LANES == 4 ? 4 : 2, PANEL = PANEL_VECTORS * LANES };
 #ifdef __AVX512F__
 enum { TILE_ROWS = 10 }; /* 12 would fit into the registers, but compilers then add moves */
 #define UNROLL_ROWS _Pragma("GCC unroll 10")
@@ -14,6 +15,7 @@ enum { TILE_ROWS = 10 }; /* 12 would fit into the registers, but compilers then 
 enum { TILE_ROWS = 6 };
 #define UNROLL_ROWS _Pragma("GCC unroll 6")
 #endif
+#define UNROLL_VECTORS _Pragma("GCC unroll 4")
 
 /* Groups of inputs between two prefetches; base addresses, each for three rows. */
 enum { STEP = 4, BASES = (TILE_ROWS + 2) / 3 };
@@ -21,17 +23,29 @@ enum { STEP = 4, BASES = (TILE_ROWS + 2) / 3 };
 enum kind { KIND_F32, KIND_BF16, KIND_S8 };
 
 #ifdef __AVX512F__
-typedef __m512i integers;
 #define LOAD_INTEGERS(p) _mm512_loadu_si512(p)
 #define SET_INTEGERS(x) _mm512_set1_epi32(x)
 #define ZERO_INTEGERS() _mm512_setzero_si512()
 #define TO_FLOATS(x) _mm512_cvtepi32_ps(x)
+#elif defined(__ARM_NEON)
+#define LOAD_INTEGERS(p) vreinterpretq_u32_u8(vld1q_u8((const uint8_t *)(p)))
+#define SET_INTEGERS(x) vdupq_n_u32(x)
+#define ZERO_INTEGERS() vdupq_n_u32(0)
+#define TO_FLOATS(x) vcvtq_f32_s32(vreinterpretq_s32_u32(x))
 #else
-typedef __m256i integers;
 #define LOAD_INTEGERS(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define SET_INTEGERS(x) _mm256_set1_epi32(x)
 #define ZERO_INTEGERS() _mm256_setzero_si256()
 #define TO_FLOATS(x) _mm256_cvtepi32_ps(x)
+#endif
+
+/* Four bytes at a time, or two of them as bytes, or two widened to 16 bits. */
+#if defined(__AVX512VNNI__) || defined(__ARM_FEATURE_DOTPROD)
+enum { INT8_DOT = true, INT8_PAIRS = false };
+#elif defined(__ARM_NEON)
+enum { INT8_DOT = false, INT8_PAIRS = true };
+#else
+enum { INT8_DOT = false, INT8_PAIRS = false };
 #endif
 
 /* One vector of sums: floats, or integers of the same width. */
@@ -43,32 +57,25 @@ typedef union {
 /* Bytes of a group of inputs in a row of activations, and in one vector of a panel. */
 INLINE int64_t x_bytes(enum kind kind)
 {
-	(void)kind;
-	return 4;
+	return kind == KIND_S8 && INT8_PAIRS ? 2 : 4;
 }
 
 INLINE int64_t w_bytes(enum kind kind)
 {
-#ifdef __AVX512VNNI__
-	(void)kind;
-	return LANES * 4;
-#else
-	return kind == KIND_S8 ? LANES * 2 : LANES * 4;
-#endif
+	return kind == KIND_S8 && !INT8_DOT ? LANES * 2 : LANES * 4;
 }
 
 INLINE int64_t group_inputs(enum kind kind)
 {
-#ifdef __AVX512VNNI__
-	return kind == KIND_F32 ? 1 : kind == KIND_BF16 ? 2 : 4;
-#else
-	return kind == KIND_F32 ? 1 : 2;
-#endif
+	return kind == KIND_F32 ? 1 : kind == KIND_S8 && INT8_DOT ? 4 : 2;
 }
 
 INLINE integers load_weights(const char *w, enum kind kind)
 {
-#ifndef __AVX512VNNI__
+#ifdef __ARM_NEON
+	if (kind == KIND_S8 && !INT8_DOT)
+		return vreinterpretq_u32_u8(vcombine_u8(vld1_u8((const uint8_t *)w), vdup_n_u8(0)));
+#elif !defined(__AVX512VNNI__)
 	if (kind == KIND_S8) {
 #ifdef __AVX512F__
 		return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)w));
@@ -81,8 +88,13 @@ INLINE integers load_weights(const char *w, enum kind kind)
 	return LOAD_INTEGERS(w);
 }
 
-INLINE integers broadcast(const char *x)
+INLINE integers broadcast(const char *x, enum kind kind)
 {
+	if (x_bytes(kind) == 2) {
+		uint16_t pair;
+		memcpy(&pair, x, sizeof pair);
+		return SET_INTEGERS(pair * 0x10001u);
+	}
 	int32_t word;
 	memcpy(&word, x, sizeof word);
 	return SET_INTEGERS(word);
@@ -110,6 +122,18 @@ INLINE accumulator multiply_add(accumulator sum, integers x, integers w, enum ki
 		sum.i = _mm512_add_epi32(sum.i, _mm512_madd_epi16(x, w));
 #endif
 	}
+#elif defined(__ARM_NEON)
+	if (kind == KIND_F32)
+		sum.f = vfmaq_f32(sum.f, vreinterpretq_f32_u32(x), vreinterpretq_f32_u32(w));
+	else {
+		int32x4_t s = vreinterpretq_s32_u32(sum.i);
+		int8x16_t a = vreinterpretq_s8_u32(x), b = vreinterpretq_s8_u32(w);
+#ifdef __ARM_FEATURE_DOTPROD
+		sum.i = vreinterpretq_u32_s32(vdotq_s32(s, a, b));
+#else
+		sum.i = vreinterpretq_u32_s32(vpadalq_s16(s, vmull_s8(vget_low_s8(a), vget_low_s8(b))));
+#endif
+	}
 #else
 	if (kind == KIND_F32)
 		sum.f = _mm256_fmadd_ps(_mm256_castsi256_ps(x), _mm256_castsi256_ps(w), sum.f);
@@ -133,23 +157,32 @@ INLINE void fetch_ahead(struct ahead *ahead)
 }
 
 /* One group of inputs for `rows` rows. Only every third row has a base address, so that the addresses fit into registers. */
-INLINE void group(accumulator sum[TILE_ROWS][2], const char *const base[BASES], int64_t stride, int64_t offset, const char *w,
-		  int rows, enum kind kind)
+INLINE void group(accumulator sum[TILE_ROWS][PANEL_VECTORS], const char *const base[BASES], int64_t stride, int64_t offset,
+		  const char *w, int rows, enum kind kind)
 {
-	integers w0 = load_weights(w, kind), w1 = load_weights(w + w_bytes(kind), kind);
+	integers weights[PANEL_VECTORS];
+	UNROLL_VECTORS
+	for (int v = 0; v < PANEL_VECTORS; v++)
+		weights[v] = load_weights(w + v * w_bytes(kind), kind);
 	UNROLL_ROWS
 	for (int r = 0; r < rows; r++) {
-		integers x = broadcast(base[r / 3] + r % 3 * stride + offset);
-		sum[r][0] = multiply_add(sum[r][0], x, w0, kind);
-		sum[r][1] = multiply_add(sum[r][1], x, w1, kind);
+		integers x = broadcast(base[r / 3] + r % 3 * stride + offset, kind);
+		UNROLL_VECTORS
+		for (int v = 0; v < PANEL_VECTORS; v++)
+			sum[r][v] = multiply_add(sum[r][v], x, weights[v], kind);
 	}
+}
+
+INLINE float row_scale(const struct inference_product *a, int64_t row)
+{
+	return *(const float *)(const void *)((const char *)a->x + row * a->x_row - INT8_ROW_HEADER);
 }
 
 INLINE void tile(const struct inference_product *a, int64_t row, struct ahead ahead, const int rows, enum kind kind)
 {
 	const char *w = a->panel, *base[BASES];
 	int64_t stride = a->x_row, groups = a->inputs / group_inputs(kind), left = a->inputs % group_inputs(kind), g = 0;
-	accumulator sum[TILE_ROWS][2];
+	accumulator sum[TILE_ROWS][PANEL_VECTORS];
 	if (kind == KIND_S8) { /* rows and panels are padded */
 		groups += left > 0;
 		left = 0;
@@ -158,51 +191,53 @@ INLINE void tile(const struct inference_product *a, int64_t row, struct ahead ah
 		base[i] = (const char *)a->x + (row + 3 * i) * stride;
 	UNROLL_ROWS
 	for (int r = 0; r < rows; r++) {
-		sum[r][0].i = sum[r][1].i = ZERO_INTEGERS();
+		UNROLL_VECTORS
+		for (int v = 0; v < PANEL_VECTORS; v++) {
+			sum[r][v].i = ZERO_INTEGERS();
 #ifdef __AVX512VNNI__
-		if (kind == KIND_S8) {
-			sum[r][0].i = LOAD_INTEGERS(a->sums);
-			sum[r][1].i = LOAD_INTEGERS(a->sums + LANES);
-		}
+			if (kind == KIND_S8)
+				sum[r][v].i = LOAD_INTEGERS(a->sums + v * LANES);
 #endif
+		}
 	}
 	for (; g + STEP <= groups; g += STEP) {
 		fetch_ahead(&ahead);
 #pragma GCC unroll 4
 		for (int64_t i = 0; i < STEP; i++)
-			group(sum, base, stride, i * x_bytes(kind), w + i * 2 * w_bytes(kind), rows, kind);
+			group(sum, base, stride, i * x_bytes(kind), w + i * PANEL_VECTORS * w_bytes(kind), rows, kind);
 		for (int i = 0; i < BASES; i++)
 			base[i] += STEP * x_bytes(kind);
-		w += STEP * 2 * w_bytes(kind);
+		w += STEP * PANEL_VECTORS * w_bytes(kind);
 	}
 	for (; g < groups; g++) {
 		group(sum, base, stride, 0, w, rows, kind);
 		for (int i = 0; i < BASES; i++)
 			base[i] += x_bytes(kind);
-		w += 2 * w_bytes(kind);
+		w += PANEL_VECTORS * w_bytes(kind);
 	}
 	if (left > 0) { /* one unpaired bf16 number: the memory after it belongs to another row */
-		integers w0 = load_weights(w, kind), w1 = load_weights(w + w_bytes(kind), kind);
 		UNROLL_ROWS
 		for (int r = 0; r < rows; r++) {
 			uint16_t number;
 			memcpy(&number, base[r / 3] + r % 3 * stride, sizeof number);
 			integers x = SET_INTEGERS(number);
-			sum[r][0] = multiply_add(sum[r][0], x, w0, kind);
-			sum[r][1] = multiply_add(sum[r][1], x, w1, kind);
+			UNROLL_VECTORS
+			for (int v = 0; v < PANEL_VECTORS; v++)
+				sum[r][v] = multiply_add(sum[r][v], x, load_weights(w + v * w_bytes(kind), kind), kind);
 		}
 	}
 	UNROLL_ROWS
 	for (int r = 0; r < rows; r++) {
 		float *y = a->y + (row + r) * a->y_row;
-		if (kind == KIND_S8) {
-			vector scale = vector_set(
-				*(const float *)(const void *)((const char *)a->x + (row + r) * stride - INT8_ROW_HEADER));
-			sum[r][0].f = TO_FLOATS(sum[r][0].i) * (vector_load(a->scales) * scale);
-			sum[r][1].f = TO_FLOATS(sum[r][1].i) * (vector_load(a->scales + LANES) * scale);
+		vector scale = vector_set(0);
+		if (kind == KIND_S8)
+			scale = vector_set(row_scale(a, row + r));
+		UNROLL_VECTORS
+		for (int v = 0; v < PANEL_VECTORS; v++) {
+			if (kind == KIND_S8)
+				sum[r][v].f = TO_FLOATS(sum[r][v].i) * (vector_load(a->scales + v * LANES) * scale);
+			vector_store(y + v * LANES, sum[r][v].f);
 		}
-		vector_store(y, sum[r][0].f);
-		vector_store(y + LANES, sum[r][1].f);
 	}
 }
 
@@ -210,7 +245,8 @@ INLINE void tile(const struct inference_product *a, int64_t row, struct ahead ah
 INLINE void multiply(const struct inference_product *a, enum kind kind)
 {
 	int64_t tiles = (a->rows + TILE_ROWS - 1) / TILE_ROWS, groups = (a->inputs + group_inputs(kind) - 1) / group_inputs(kind);
-	int64_t lines = (groups * 2 * w_bytes(kind) + 63) / 64, step_lines = STEP * 2 * w_bytes(kind) / 64;
+	int64_t lines = (groups * PANEL_VECTORS * w_bytes(kind) + 63) / 64,
+		step_lines = STEP * PANEL_VECTORS * w_bytes(kind) / 64;
 	for (int64_t i = 0; i < tiles; i++) {
 		int64_t row = a->rows * i / tiles, rows = a->rows * (i + 1) / tiles - row;
 		struct ahead ahead = {.at = (const char *)a->next + lines * i / tiles * 64,
@@ -310,7 +346,7 @@ INLINE void finish_integers(const struct inference_product *a)
 {
 	for (int64_t row = 0; row < a->rows; row++) {
 		float *y = a->y + row * a->y_row;
-		vector scale = vector_set(*(const float *)(const void *)((const char *)a->x + row * a->x_row - INT8_ROW_HEADER));
+		vector scale = vector_set(row_scale(a, row));
 		for (int64_t c = 0; c < PANEL; c += LANES) {
 			integers sum = _mm512_add_epi32(LOAD_INTEGERS(y + c), LOAD_INTEGERS(a->sums + c));
 			vector_store(y + c, TO_FLOATS(sum) * (vector_load(a->scales + c) * scale));
@@ -345,12 +381,116 @@ INLINE void multiply_tiles(const struct inference_product *a, enum kind kind)
 }
 #endif
 
+#ifdef ISA_neon_mmla
+enum { CHUNK = 16, MMLA_ROWS = 4, PANEL_UNITS = PANEL / 2 };
+
+/* One unit of 2 x 8 bytes of rows times one of outputs: a 2 x 2 sum. */
+INLINE accumulator multiply_units(accumulator sum, uint64x2_t x, uint64x2_t w, enum kind kind)
+{
+	if (kind == KIND_S8)
+		sum.i = vreinterpretq_u32_s32(
+			vmmlaq_s32(vreinterpretq_s32_u32(sum.i), vreinterpretq_s8_u64(x), vreinterpretq_s8_u64(w)));
+	else
+		sum.f = vbfmmlaq_f32(sum.f, vreinterpretq_bf16_u64(x), vreinterpretq_bf16_u64(w));
+	return sum;
+}
+
+/* 16 bytes of each row: two units along the inputs for each two rows. */
+INLINE void multiply_chunk(accumulator sum[MMLA_ROWS / 2][PANEL_UNITS], const char *const x[MMLA_ROWS], const char *w,
+			   const int pairs, enum kind kind)
+{
+	uint64x2_t units[2][MMLA_ROWS / 2];
+#pragma GCC unroll 2
+	for (int i = 0; i < pairs; i++) {
+		uint64x2_t upper = vreinterpretq_u64_u8(vld1q_u8((const uint8_t *)x[2 * i]));
+		uint64x2_t lower = vreinterpretq_u64_u8(vld1q_u8((const uint8_t *)x[2 * i + 1]));
+		units[0][i] = vzip1q_u64(upper, lower);
+		units[1][i] = vzip2q_u64(upper, lower);
+	}
+#pragma GCC unroll 2
+	for (int half = 0; half < 2; half++)
+#pragma GCC unroll 8
+		for (int j = 0; j < PANEL_UNITS; j++) {
+			const char *at = w + (half * PANEL_UNITS + j) * CHUNK;
+			uint64x2_t weights = vreinterpretq_u64_u8(vld1q_u8((const uint8_t *)at));
+#pragma GCC unroll 2
+			for (int i = 0; i < pairs; i++)
+				sum[i][j] = multiply_units(sum[i][j], units[half][i], weights, kind);
+		}
+}
+
+/* Up to four rows, the last of which stands for missing ones. */
+INLINE void mmla_tile(const struct inference_product *a, int64_t row, int64_t rows, struct ahead ahead, const int pairs,
+		      enum kind kind)
+{
+	const char *x[MMLA_ROWS], *w = a->panel;
+	int64_t bytes = a->inputs * (kind == KIND_S8 ? 1 : 2),
+		chunks = kind == KIND_S8 ? (bytes + CHUNK - 1) / CHUNK : bytes / CHUNK;
+	accumulator sum[MMLA_ROWS / 2][PANEL_UNITS];
+#pragma GCC unroll 4
+	for (int r = 0; r < 2 * pairs; r++)
+		x[r] = (const char *)a->x + (row + (r < rows ? r : rows - 1)) * a->x_row;
+#pragma GCC unroll 2
+	for (int i = 0; i < pairs; i++)
+#pragma GCC unroll 8
+		for (int j = 0; j < PANEL_UNITS; j++)
+			sum[i][j].i = ZERO_INTEGERS();
+	for (int64_t chunk = 0; chunk < chunks; chunk++, w += 2 * PANEL_UNITS * CHUNK) {
+		fetch_ahead(&ahead);
+		multiply_chunk(sum, x, w, pairs, kind);
+#pragma GCC unroll 4
+		for (int r = 0; r < 2 * pairs; r++)
+			x[r] += CHUNK;
+	}
+	if (kind == KIND_BF16 && bytes % CHUNK > 0) { /* the memory after a row's last numbers belongs to another row */
+		char last[MMLA_ROWS][CHUNK] = {{0}};
+		for (int r = 0; r < 2 * pairs; r++)
+			x[r] = memcpy(last[r], x[r], (size_t)(bytes % CHUNK));
+		multiply_chunk(sum, x, w, pairs, kind);
+	}
+	for (int64_t r = 0; r < rows; r++) {
+		float *y = a->y + (row + r) * a->y_row;
+		for (int j = 0; j < PANEL_UNITS; j += 2) {
+			uint64x2_t first = vreinterpretq_u64_u32(sum[r / 2][j].i),
+				   second = vreinterpretq_u64_u32(sum[r / 2][j + 1].i);
+			accumulator four = {
+				.i = vreinterpretq_u32_u64(r % 2 ? vzip2q_u64(first, second) : vzip1q_u64(first, second))};
+			if (kind == KIND_S8)
+				four.f = TO_FLOATS(four.i) * (vector_load(a->scales + 2 * j) * vector_set(row_scale(a, row + r)));
+			vector_store(y + 2 * j, four.f);
+		}
+	}
+}
+
+INLINE void multiply_mmla(const struct inference_product *a, enum kind kind)
+{
+	int64_t chunks = (a->inputs * (kind == KIND_S8 ? 1 : 2) + CHUNK - 1) / CHUNK, chunk_lines = 2 * PANEL_UNITS * CHUNK / 64;
+	for (int64_t row = 0; row < a->rows; row += MMLA_ROWS) {
+		int64_t rows = a->rows - row < MMLA_ROWS ? a->rows - row : MMLA_ROWS, tile = row / MMLA_ROWS;
+		/* The first tiles prefetch one line of the next panel per chunk each. */
+		struct ahead ahead = {.at = (const char *)a->next + tile * chunks * 64,
+				      .lines = a->next && tile < chunk_lines ? 1 : 0};
+		if (a->next && a->rows <= MMLA_ROWS)
+			ahead.lines = chunk_lines;
+		if (rows > 2)
+			mmla_tile(a, row, rows, ahead, 2, kind);
+		else
+			mmla_tile(a, row, rows, ahead, 1, kind);
+	}
+}
+#endif
+
 static void multiply_f32(const struct inference_product *a)
 {
 	multiply(a, KIND_F32);
 }
 
-#ifdef __AVX512F__
+#ifdef ISA_neon_mmla
+static void multiply_bf16(const struct inference_product *a)
+{
+	multiply_mmla(a, KIND_BF16);
+}
+#elif defined(__AVX512F__)
 static void multiply_bf16(const struct inference_product *a)
 {
 #ifdef ISA_amx
@@ -369,29 +509,26 @@ static void multiply_s8(const struct inference_product *a)
 {
 #ifdef ISA_amx
 	multiply_tiles(a, KIND_S8);
+#elif defined(ISA_neon_mmla)
+	multiply_mmla(a, KIND_S8);
 #else
 	multiply(a, KIND_S8);
-#endif
-}
-
-/* A bit for each lane in which a is larger than b. */
-INLINE uint32_t larger_lanes(vector a, vector b)
-{
-#ifdef __AVX512F__
-	return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ);
-#else
-	return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ));
 #endif
 }
 
 static int64_t select_larger(const float *block, int64_t rows, const float *limits, struct selected *out)
 {
 	int64_t count = 0;
-	vector low = vector_load(limits), high = vector_load(limits + LANES);
+	vector limit[PANEL_VECTORS];
+	for (int v = 0; v < PANEL_VECTORS; v++)
+		limit[v] = vector_load(limits + v * LANES);
 	for (int64_t r = 0; r < rows; r++, block += PANEL) {
-		uint32_t lanes = larger_lanes(vector_load(block), low) | larger_lanes(vector_load(block + LANES), high) << LANES;
-		for (; lanes; lanes &= lanes - 1) {
-			int32_t column = __builtin_ctz(lanes);
+		uint32_t larger = 0;
+		UNROLL_VECTORS
+		for (int v = 0; v < PANEL_VECTORS; v++)
+			larger |= larger_lanes(vector_load(block + v * LANES), limit[v]) << v * LANES;
+		for (; larger; larger &= larger - 1) {
+			int32_t column = __builtin_ctz(larger);
 			out[count++] = (struct selected){block[column], (int32_t)r, column};
 		}
 	}
@@ -404,13 +541,13 @@ void KERNEL(inference_quantise)(const void *x, enum dtype dtype, int64_t rows, i
 
 const struct inference_kernels KERNEL(inference_kernels) = {
 	.panel = PANEL,
-#ifdef __AVX512VNNI__
+#if defined(__AVX512VNNI__) || defined(__ARM_NEON)
 	.row_bytes = 1,
 #else
 	.row_bytes = 2,
 #endif
 	.multiply_f32 = multiply_f32,
-#ifdef __AVX512F__
+#if defined(__AVX512F__) || defined(ISA_neon_mmla)
 	.multiply_bf16 = multiply_bf16,
 #endif
 	.multiply_s8 = multiply_s8,

@@ -1,45 +1,6 @@
 /* The gradient's norm, AdamW in one pass over weight, moments and gradient, and LAMB in two. */
 #include "backend/cpu/kernels/table.h"
 
-/* Sums of squares are in double, because each lane adds up thousands of them. */
-#ifdef __AVX512F__
-typedef struct {
-	__m512d low, high;
-} square_sums;
-
-INLINE void add_squares(square_sums *s, vector x)
-{
-	__m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(x));
-	__m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));
-	s->low = _mm512_fmadd_pd(low, low, s->low);
-	s->high = _mm512_fmadd_pd(high, high, s->high);
-}
-
-INLINE double square_total(square_sums s)
-{
-	return _mm512_reduce_add_pd(_mm512_add_pd(s.low, s.high));
-}
-#else
-typedef struct {
-	__m256d low, high;
-} square_sums;
-
-INLINE void add_squares(square_sums *s, vector x)
-{
-	__m256d low = _mm256_cvtps_pd(_mm256_castps256_ps128(x));
-	__m256d high = _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
-	s->low = _mm256_fmadd_pd(low, low, s->low);
-	s->high = _mm256_fmadd_pd(high, high, s->high);
-}
-
-INLINE double square_total(square_sums s)
-{
-	double sums[4];
-	_mm256_storeu_pd(sums, _mm256_add_pd(s.low, s.high));
-	return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-}
-#endif
-
 double KERNEL(sum_squares)(const float *x, int64_t count)
 {
 	square_sums sums = {0};

@@ -1,6 +1,7 @@
-/* Packs weights as oneDNN's AVX-512 and AMX products expect them. A matrix (k,n) becomes panels of `panel` columns. In bf16 a
- * row of a panel holds `panel` pairs (k, k+1); in fp32 `panel` numbers. Partial panels are padded with zeros. The copies of
- * all weights are larger than a cache and are written past it, which saves reading the lines first. */
+/* Packs weights as oneDNN's AVX-512 and AMX products, or our own, expect them. A matrix (k,n) becomes panels of `panel` columns.
+ * In bf16 a row of a panel holds `panel` pairs (k, k+1), or on arm64 as many groups of four k; in fp32 `panel` numbers. Partial
+ * panels are padded with zeros. The copies of all weights are larger than a cache and are written past it, which saves reading
+ * the lines first. */
 #include "backend/cpu/kernels/table.h"
 
 #ifdef __AVX512F__
@@ -28,44 +29,15 @@ INLINE void pack_rows(const struct pack_piece *a, bool pairs)
 	}
 }
 
-/* Transposes 16 rows of 16 words: row i becomes column i. */
-INLINE void transpose(__m512i r[16])
-{
-	__m512i t[16];
-	for (int i = 0; i < 16; i += 2) {
-		t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
-		t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
-	}
-	for (int i = 0; i < 16; i += 4) {
-		r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
-		r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
-		r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
-		r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
-	}
-	/* 128-bit part q of r[4 i + j] holds words 4 q + j of rows 4 i … 4 i + 3. */
-	for (int j = 0; j < 4; j++) {
-		t[j] = _mm512_shuffle_i32x4(r[j], r[4 + j], 0x88);
-		t[4 + j] = _mm512_shuffle_i32x4(r[j], r[4 + j], 0xdd);
-		t[8 + j] = _mm512_shuffle_i32x4(r[8 + j], r[12 + j], 0x88);
-		t[12 + j] = _mm512_shuffle_i32x4(r[8 + j], r[12 + j], 0xdd);
-	}
-	for (int j = 0; j < 4; j++) {
-		r[j] = _mm512_shuffle_i32x4(t[j], t[8 + j], 0x88);
-		r[4 + j] = _mm512_shuffle_i32x4(t[4 + j], t[12 + j], 0x88);
-		r[8 + j] = _mm512_shuffle_i32x4(t[j], t[8 + j], 0xdd);
-		r[12 + j] = _mm512_shuffle_i32x4(t[4 + j], t[12 + j], 0xdd);
-	}
-}
-
 /* 16 words of a row: 16 floats, or 32 rounded to bf16. */
-INLINE __m512i words(const float *row, int64_t left, bool pairs)
+INLINE vector words(const float *row, int64_t left, bool pairs)
 {
 	if (!pairs)
-		return _mm512_castps_si512(load_floats(row, 0, left));
+		return load_floats(row, 0, left);
 	__m256i low = to_bf16(load_floats(row, 0, left)), high = _mm256_setzero_si256();
 	if (left > 16)
 		high = to_bf16(load_floats(row, 16, left - 16));
-	return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+	return _mm512_castsi512_ps(_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
 }
 
 /* Elements adjacent along k are adjacent in the master: blocks of 16 x 16 words are transposed. */
@@ -76,16 +48,16 @@ INLINE void pack_columns(const struct pack_piece *a, bool pairs)
 		uint32_t *panel = (uint32_t *)a->packed + first / a->panel * (a->panel_stride / per_word);
 		for (int64_t n = first; n < first + a->panel; n += 16) {
 			for (int64_t k = 0; k < a->k_padded; k += step) {
-				__m512i r[16];
+				vector r[LANES];
 				for (int64_t i = 0; i < 16; i++) {
 					bool inside = n + i < a->n && k < a->k;
 					r[i] = inside ? words(a->master + (n + i) * a->n_stride + k, a->k - k, pairs)
-						      : _mm512_setzero_si512();
+						      : vector_set(0);
 				}
 				transpose(r);
 				uint32_t *out = panel + k / per_word * a->panel + (n - first);
 				for (int64_t j = 0; j < 16 && k / per_word + j < k_words; j++)
-					_mm512_stream_si512((void *)(out + j * a->panel), r[j]);
+					_mm512_stream_ps((void *)(out + j * a->panel), r[j]);
 			}
 		}
 	}
@@ -98,6 +70,38 @@ void KERNEL(pack)(const struct pack_piece *a)
 	else
 		a->pairs ? pack_columns(a, true) : pack_columns(a, false);
 	_mm_sfence();
+}
+#elif defined(__ARM_NEON)
+/* 4 x 4 numbers at a time: vectors along n for fp32, along k for bf16. */
+void KERNEL(pack)(const struct pack_piece *a)
+{
+	bool along_n = a->n_stride == 1;
+	for (int64_t first = 0; first < a->n; first += a->panel) {
+		int64_t at = first / a->panel * a->panel_stride;
+		for (int64_t k = 0; k < a->k_padded; k += LANES) {
+			for (int64_t n = first; n < first + a->panel; n += LANES, at += LANES * LANES) {
+				vector x[LANES];
+#pragma GCC unroll 4
+				for (int i = 0; i < LANES; i++) {
+					int64_t row = along_n ? k + i : k, column = along_n ? n : n + i;
+					bool inside = row < a->k && column < a->n;
+					x[i] = !inside   ? vector_set(0)
+					       : along_n ? load_floats(a->master + row * a->k_stride, n, a->n - n)
+							 : load_floats(a->master + column * a->n_stride, k, a->k - k);
+				}
+				if (along_n == a->pairs)
+					transpose(x);
+#pragma GCC unroll 4
+				for (int i = 0; i < LANES; i++) {
+					if (a->pairs)
+						vst1_u16((uint16_t *)a->packed + at + i * LANES, to_bf16(x[i]));
+					else
+						vector_store((float *)a->packed + at - (n - first) * (LANES - 1) + i * a->panel,
+							     x[i]);
+				}
+			}
+		}
+	}
 }
 #else
 void KERNEL(pack)(const struct pack_piece *a)

@@ -27,7 +27,15 @@ void KERNEL(lamb_apply)(const struct lamb_range *a);
 void KERNEL(pack)(const struct pack_piece *a);
 #endif
 
-extern const struct cpu_kernels cpu_kernels_avx2, cpu_kernels_avx512, cpu_kernels_avx512_vnni, cpu_kernels_avx512_bf16,
-	cpu_kernels_amx;
+/* Declares the tables of a level, and the members of struct cpu_level that refer to them. */
+#define LEVEL_KERNELS(isa)                                                                                                       \
+	extern const struct cpu_kernels cpu_kernels_##isa;                                                                       \
+	extern const struct gemm_kernels gemm_kernels_f32_##isa, gemm_kernels_bf16_##isa;                                        \
+	extern const struct attention_kernels attention_kernels_f32_##isa, attention_kernels_bf16_##isa;                         \
+	extern const struct inference_kernels inference_kernels_##isa
+#define LEVEL(isa)                                                                                                               \
+	.name = #isa, .kernels = &cpu_kernels_##isa, .gemm_f32 = &gemm_kernels_f32_##isa, .gemm_bf16 = &gemm_kernels_bf16_##isa, \
+	.attention_f32 = &attention_kernels_f32_##isa, .attention_bf16 = &attention_kernels_bf16_##isa,                          \
+	.inference = &inference_kernels_##isa
 
 #endif
