@@ -10,7 +10,7 @@ struct labeled_settings labeled_run_settings(struct labeled_run *labeled);
 /* Makes what the folders of checkpoints and of the finished model say about the task. */
 MUST_USE enum status labeled_run_record(struct labeled_run *labeled);
 
-/* Small models learn with higher rates than base and large ones. */
+/* Models narrower than BERT-base learn with higher rates and, on few examples, for more epochs. */
 bool labeled_is_small(const struct model_config *config);
 /* Needs the training examples. */
 MUST_USE enum status labeled_choose_phase(const struct labeled_run *labeled, struct run_phase *phase);

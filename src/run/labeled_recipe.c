@@ -10,12 +10,34 @@
 #include "weights/adapter.h"
 #include "weights/adapter_save.h"
 
+#define PUBLISHED_WIDTH 768.0
+#define PUBLISHED_EPOCHS 3.0
+#define PUBLISHED_RATE 3e-5
+/* A small model takes more and larger updates to move as far from its initial weights. */
+#define HIGHEST_RATE 5e-4
+#define HIGHEST_ADAPTED_RATE 1e-4
+#define USUAL_UPDATES 1500.0
+#define MOST_EPOCHS 10.0
+
 bool labeled_is_small(const struct model_config *config)
 {
-	return config->hidden_size < 512;
+	return config->hidden_size < PUBLISHED_WIDTH;
 }
 
-/* Three epochs of 32 examples at a time, with the rates of Devlin et al. 2019 and one evaluation per epoch. */
+static double usual_rate(const struct model_config *config)
+{
+	double ratio = PUBLISHED_WIDTH / config->hidden_size;
+	return labeled_is_small(config) ? fmin(PUBLISHED_RATE * ratio * ratio, HIGHEST_RATE) : PUBLISHED_RATE;
+}
+
+static double usual_epochs(const struct model_config *config, double batches)
+{
+	double wanted = labeled_is_small(config) ? ceil(USUAL_UPDATES / batches) : PUBLISHED_EPOCHS;
+	return fmax(PUBLISHED_EPOCHS, fmin(wanted, MOST_EPOCHS));
+}
+
+/* The epochs, batch, and rate of Devlin et al. 2019, which suit BERT-base, or what smaller models need on few examples; one
+ * evaluation per epoch. */
 enum status labeled_choose_phase(const struct labeled_run *labeled, struct run_phase *phase)
 {
 	const struct run *run = labeled->run;
@@ -26,7 +48,7 @@ enum status labeled_choose_phase(const struct labeled_run *labeled, struct run_p
 	double batches = ceil((double)labeled->train.encoded.example_count / (double)phase->values->batch.train_batch_size);
 	if (options_is_open(options, &length->num_train_steps)) {
 		if (options_is_open(options, &length->num_train_epochs))
-			TRY(options_choose_number(options, &length->num_train_epochs, 3, 6));
+			TRY(options_choose_number(options, &length->num_train_epochs, usual_epochs(&run->config, batches), 6));
 		double steps = ceil(length->num_train_epochs * batches);
 		if (!(steps < 1e15))
 			return error_set(ERR_USAGE, "the run would take %.3g steps", steps);
@@ -37,9 +59,10 @@ enum status labeled_choose_phase(const struct labeled_run *labeled, struct run_p
 			TRY(options_choose_integer(options, every[i], (int64_t)batches));
 	if (labeled->state.task->check_batch)
 		TRY(labeled->state.task->check_batch(&labeled->state, &labeled->train, phase->values->batch.train_batch_size));
-	phase->usual_learning_rate = labeled_is_small(&run->config) ? 1e-4 : 3e-5;
+	phase->usual_learning_rate = usual_rate(&run->config);
 	if (labeled->given->adapter.adapter == ADAPTER_LORA)
-		phase->usual_learning_rate *= 10; /* as in the literature: small matrices that begin at zero */
+		/* As in the literature: small matrices that begin at zero. */
+		phase->usual_learning_rate = 10 * fmin(phase->usual_learning_rate, HIGHEST_ADAPTED_RATE);
 	return phase_choose(phase, &phase->values->optimizer);
 }
 

@@ -45,16 +45,58 @@ static const struct {
 };
 #define COUNT (sizeof recipes / sizeof recipes[0])
 
+static int make_model(const char *name, int width)
+{
+	char model[256];
+	snprintf(model, sizeof model,
+		 "{\"model_type\": \"bert\", \"hidden_size\": %d, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, "
+		 "\"intermediate_size\": 64, \"hidden_act\": \"gelu\", \"max_position_embeddings\": 512, "
+		 "\"type_vocab_size\": 2}",
+		 width);
+	assert_ok(file_write(config, model, strlen(model)));
+	return program("pretrain --corpus %s --model %s --out %s/%s --vocab_size 80 --train_batch_size 4 --max_seq_length 32 "
+		       "--num_train_steps 1 --precision fp32 --threads 1",
+		       corpus, config, test_folder, name);
+}
+
 static int setup(void **state)
 {
-	static const char model[] = "{\"model_type\": \"bert\", \"hidden_size\": 32, \"num_hidden_layers\": 1, "
-				    "\"num_attention_heads\": 2, \"intermediate_size\": 64, \"hidden_act\": \"gelu\", "
-				    "\"max_position_embeddings\": 512, \"type_vocab_size\": 2}";
-	if (small_run_make(state, 3) != 0 || file_write(config, model, strlen(model)) != OK)
-		return -1;
-	return program("pretrain --corpus %s --model %s --out %s/base --vocab_size 80 --train_batch_size 4 --max_seq_length 32 "
-		       "--num_train_steps 1 --precision fp32 --threads 1",
-		       corpus, config, test_folder);
+	return small_run_make(state, 3) == 0 && make_model("base", 32) == 0 && make_model("wide", 768) == 0 ? 0 : -1;
+}
+
+/* The number that the plan states for a setting. */
+static double planned(const char *setting)
+{
+	const char *row = strstr(buffer_string(&program_errors), setting);
+	assert_non_null(row);
+	return strtod(row + strlen(setting), NULL);
+}
+
+/* Narrow models have higher rates and, on few examples, more epochs; what is given is obeyed. */
+static void defaults_suit_model_and_examples(void **state)
+{
+	static const struct {
+		const char *model, *given;
+		double epochs, rate;
+	} runs[] = {
+		{"base", "", 10, 5e-4},
+		{"base", "--train_batch_size 4", 6, 5e-4},
+		{"base", "--train_batch_size 1", 3, 5e-4},
+		{"base", "--learning_rate 2e-5 --num_train_epochs 2", 2, 2e-5},
+		{"wide", "", 3, 3e-5},
+	};
+	struct buffer rows = {0};
+	for (int i = 0; i < 1000; i++)
+		buffer_format(&rows, "%s %d\t%d\n", i % 2 ? "the cat sees" : "a dog likes", i, i % 2);
+	assert_ok(file_write(test_path("train"), rows.data, rows.size));
+	buffer_release(&rows);
+	for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+		assert_program(0, "memory plan",
+			       "finetune --task classification --model %s/%s --train %s/train --out %s/run --plan --threads 1 %s",
+			       test_folder, runs[i].model, test_folder, test_folder, runs[i].given);
+		assert_near(planned("num_train_epochs "), runs[i].epochs, 0);
+		assert_near(planned("learning_rate "), runs[i].rate, 1e-12);
+	}
 }
 
 static void settings_are_the_published_ones(void **state)
@@ -104,6 +146,7 @@ int main(void)
 		cmocka_unit_test(settings_are_the_published_ones),
 		cmocka_unit_test(each_plans_a_run),
 		cmocka_unit_test(none_is_forgotten),
+		cmocka_unit_test(defaults_suit_model_and_examples),
 	};
 	return cmocka_run_group_tests_name("fine-tuning recipes", tests, setup, program_teardown);
 }
