@@ -95,12 +95,9 @@ enum status chain_add(struct chain *chain, const struct stage_kind *kind, const 
 	if (chain->count == CHAIN_STAGES)
 		return error_set(ERR_DATA, "'%s': more than %d normalizers and pre-tokenizers", part->path, CHAIN_STAGES);
 	struct stage *stage = &chain->stages[chain->count];
-	*stage = (struct stage){.kind = kind, .index = chain->count};
+	*stage = (struct stage){.kind = kind, .index = chain->count++}; /* released with the chain, even if it cannot be opened */
 	part_warn_unknown(part, kind->members, NULL);
-	if (kind->open)
-		TRY(kind->open(stage, part));
-	chain->count++;
-	return OK;
+	return kind->open ? kind->open(stage, part) : OK;
 }
 
 /* Adds the stage that a part describes or, of a Sequence, those of its members. */
