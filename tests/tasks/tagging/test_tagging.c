@@ -298,7 +298,7 @@ static void settings_decide(void **state)
 /* One object per sentence, as run_ner.py reads them. */
 static void json_lines_have_words_and_tags(void **state)
 {
-	struct task_state task = open_state(16);
+	struct task_state task;
 	struct task_set set;
 	static const char *const files[] = {SENTENCES "\n\n{\"words\": [\"new\", \"york\"], \"tags\": [\"B-LOC\", \"I-LOC\"]}\n",
 					    "[" SENTENCES ", {\"words\": [\"new\", \"york\"], \"tags\": [\"B-LOC\", \"I-LOC\"]}]",
