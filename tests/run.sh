@@ -17,7 +17,7 @@ export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1:allocator_may_return_null=1
 
 run=
 case $BUILD in
-*-address | *-undefined | *-thread) limit=$((limit * 4)) ;; # instrumented code is several times slower
+*-address | *-undefined | *-thread | *-arm64) limit=$((limit * 4)) ;; # instrumented or emulated code is several times slower
 esac
 case $BUILD in
 *-thread) run="setarch -R" ;; # the thread sanitizer needs addresses where it expects them
