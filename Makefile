@@ -427,7 +427,11 @@ build/packages$(addprefix -,$(ARCH)): dev/deps.sh Makefile
 test: $(if $(TESTS),,deps)
 	@$(MAKE) --no-print-directory $(if $(TESTS)$(ARCH),,HDF5=1 MPI=1) WERROR=1 run-tests
 
+# A mistyped TESTS is no success.
+not_none = $(if $(TESTS),$(if $(strip $(1)),,$(error nothing has '$(TESTS)' in its path (TESTS))))
+
 run-tests: $(RUN_PROGRAMS)
+	$(call not_none,$(RUN_PROGRAMS))
 	@BUILD=$(BUILD) STRICT=$(STRICT) sh tests/run.sh $(RUN_PROGRAMS)
 
 format-check:
@@ -441,6 +445,7 @@ test-long: deps
 # the result. Exit code 77 of a script: skipped, because this machine does not allow it.
 RUN_LONG_PROGRAMS = BUILD=$(BUILD) STRICT=$(STRICT) TEST_SECONDS=3600 TEST_JOBS=1 sh tests/run.sh $(RUN_LONG)
 run-long: $(BUILD)/bertc $(RUN_LONG)
+	$(call not_none,$(RUN_LONG)$(RUN_LONG_SCRIPTS))
 	@failed=0; \
 	$(if $(RUN_LONG),$(RUN_LONG_PROGRAMS) || failed=1;) \
 	for script in $(RUN_LONG_SCRIPTS); do \
@@ -487,6 +492,7 @@ fuzz:
 	@$(MAKE) --no-print-directory BUILD=build-fuzz$(if $(FUZZ_COMPARISONS),-comparisons) $(FUZZ_BUILD) run-fuzz
 
 run-fuzz: $(RUN_FUZZ)
+	$(call not_none,$(RUN_FUZZ))
 	@FUZZ_OUT=$(FUZZ_OUT) FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_RUNS=$(FUZZ_RUNS) \
 		FUZZ_FLAGS=$(if $(FUZZ_COMPARISONS),,-entropic=0) sh tests/fuzz/run.sh $(RUN_FUZZ)
 

@@ -67,7 +67,7 @@ struct weight {
 	enum weight_use use;
 	struct tensor master, gradient;
 	void *copy;       /* owned by the back end */
-	bool unquantised; /* with int8: products with this weight stay in the activations' type */
+	bool unquantized; /* with int8: products with this weight stay in the activations' type */
 	int64_t copy_bytes;
 	int64_t first_row; /* of a table: where master and gradient begin within the copy (0: with its first row) */
 };
@@ -238,7 +238,7 @@ static inline bool weight_in_fp8(const struct backend *be, const struct weight *
 /* Whether products with a weight multiply int8 numbers (int8.h). Sums, biases and everything after a product are unaffected. */
 static inline bool weight_in_int8(const struct backend *be, const struct weight *weight)
 {
-	return be->int8 && weight->use == WEIGHT_LINEAR && !weight->unquantised && weight->master.columns <= INT8_INPUTS_MOST;
+	return be->int8 && weight->use == WEIGHT_LINEAR && !weight->unquantized && weight->master.columns <= INT8_INPUTS_MOST;
 }
 
 #endif

@@ -105,30 +105,6 @@ static int unicode_escape(const struct parser *parser, size_t at)
 	return hex4(parser->text + at + 2);
 }
 
-static size_t utf8_write(char *out, uint32_t code)
-{
-	if (code < 0x80) {
-		out[0] = (char)code;
-		return 1;
-	}
-	if (code < 0x800) {
-		out[0] = (char)(0xC0 | code >> 6);
-		out[1] = (char)(0x80 | (code & 63));
-		return 2;
-	}
-	if (code < 0x10000) {
-		out[0] = (char)(0xE0 | code >> 12);
-		out[1] = (char)(0x80 | (code >> 6 & 63));
-		out[2] = (char)(0x80 | (code & 63));
-		return 3;
-	}
-	out[0] = (char)(0xF0 | code >> 18);
-	out[1] = (char)(0x80 | (code >> 12 & 63));
-	out[2] = (char)(0x80 | (code >> 6 & 63));
-	out[3] = (char)(0x80 | (code & 63));
-	return 4;
-}
-
 /* The character that a backslash and `escape` stand for; 0 if they stand for none. */
 static char escape_meaning(char escape)
 {
@@ -184,7 +160,7 @@ static enum status parse_string(struct parser *parser, const char **out, size_t 
 				parser->at += 6;
 			}
 			parser->at += 6;
-			used += utf8_write(text + used, full);
+			used += utf8_encode(full, text + used);
 			continue;
 		}
 		if (!meaning)

@@ -32,13 +32,13 @@ static int shown_count;
 static bool bar_drawn;
 
 static pthread_once_t terminal_once = PTHREAD_ONCE_INIT;
-static bool is_terminal, has_colour, has_unicode;
+static bool is_terminal, has_color, has_unicode;
 
 static void terminal_look(void)
 {
-	const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
+	const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
 	is_terminal = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
-	has_colour = is_terminal && (!no_colour || !*no_colour);
+	has_color = is_terminal && (!no_color || !*no_color);
 
 	/* A locale that names another character set is believed; no locale at all suggests a bare container, whose terminal
 	 * supports UTF-8 as all of today's do. */
@@ -54,13 +54,13 @@ bool log_is_terminal(void)
 	return is_terminal;
 }
 
-bool log_has_colour(void)
+bool log_has_color(void)
 {
 	pthread_once(&terminal_once, terminal_look);
-	return has_colour;
+	return has_color;
 }
 
-int log_columns(void)
+static int log_columns(void)
 {
 	/* Queried each time, so that resizing the window needs no signal handler. */
 	struct winsize size;
@@ -82,11 +82,11 @@ static void write_out(const struct buffer *text)
 }
 
 /* Length of the color sequence, of those our own tables use, at the beginning of the text; 0 if there is none. */
-static size_t colour_length(const char *text)
+static size_t color_length(const char *text)
 {
-	static const char *const colours[] = {"\033[0m", "\033[1m", "\033[2m"};
-	for (size_t i = 0; has_colour && i < sizeof colours / sizeof *colours; i++)
-		if (strncmp(text, colours[i], 4) == 0)
+	static const char *const colors[] = {"\033[0m", "\033[1m", "\033[2m"};
+	for (size_t i = 0; has_color && i < sizeof colors / sizeof *colors; i++)
+		if (strncmp(text, colors[i], 4) == 0)
 			return 4;
 	return 0;
 }
@@ -101,8 +101,8 @@ static void append_safely(struct buffer *out, const char *text, bool lines)
 		bool control = text_is_control((const unsigned char *)text, left, &size);
 		if (!control || (lines && *text == '\n') || *text == '\t') {
 			buffer_append(out, text, size);
-		} else if (colour_length(text) > 0) {
-			size = colour_length(text);
+		} else if (color_length(text) > 0) {
+			size = color_length(text);
 			buffer_append(out, text, size);
 		} else {
 			snprintf(one, sizeof one, "%.*s", (int)size, text);
@@ -112,7 +112,7 @@ static void append_safely(struct buffer *out, const char *text, bool lines)
 }
 
 /* `to` NULL: standard error. The caller holds the lock. */
-static void write_line(FILE *to, const char *colour, const char *prefix, const char *text, bool lines)
+static void write_line(FILE *to, const char *color, const char *prefix, const char *text, bool lines)
 {
 	struct buffer line = {0};
 	if (bar_drawn)
@@ -122,8 +122,8 @@ static void write_line(FILE *to, const char *colour, const char *prefix, const c
 		write_out(&line);
 		line.size = 0;
 	}
-	bool coloured = colour && log_has_colour();
-	buffer_format(&line, "%s%s%s", coloured ? colour : "", prefix, coloured ? "\033[0m" : "");
+	bool colored = color && log_has_color();
+	buffer_format(&line, "%s%s%s", colored ? color : "", prefix, colored ? "\033[0m" : "");
 	size_t begin = line.size;
 	append_safely(&line, text, lines);
 	buffer_char(&line, '\n');
@@ -136,10 +136,10 @@ static void write_line(FILE *to, const char *colour, const char *prefix, const c
 	if (log_file && line.size >= begin) {
 		fprintf(log_file, "%s", prefix);
 		for (const char *at = buffer_string(&line) + begin; *at;) {
-			size_t colours = colour_length(at);
-			if (colours == 0)
+			size_t colors = color_length(at);
+			if (colors == 0)
 				fputc(*at++, log_file);
-			at += colours;
+			at += colors;
 		}
 		fflush(log_file);
 	}
@@ -149,7 +149,7 @@ static void write_line(FILE *to, const char *colour, const char *prefix, const c
 static void bar_draw(void);
 
 /* A format that has a line end itself is for text of several lines; in all others, line ends can only be those of names. */
-static void say(FILE *to, const char *colour, const char *prefix, const char *format, va_list arguments)
+static void say(FILE *to, const char *color, const char *prefix, const char *format, va_list arguments)
 {
 	char *text;
 	size_t length = strlen(format);
@@ -160,7 +160,7 @@ static void say(FILE *to, const char *colour, const char *prefix, const char *fo
 		text[size - 1] = '\0';
 	pthread_mutex_lock(&lock);
 	bool redraw = bar_drawn;
-	write_line(to, colour, prefix, text, strchr(format, '\n') != NULL);
+	write_line(to, color, prefix, text, strchr(format, '\n') != NULL);
 	if (redraw)
 		bar_draw();
 	pthread_mutex_unlock(&lock);
@@ -254,7 +254,7 @@ void log_to_file(const char *path)
 
 /* The texts that a bar and a line have in common. */
 struct progress_words {
-	char count[80], rate[64], remaining[48];
+	char count[160], rate[96], remaining[48];
 	double share; /* -1: unknown */
 };
 
@@ -315,7 +315,7 @@ static void bar_append(struct buffer *out, int cells, double share)
 	static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
 	int filled = (int)(share * cells * 8);
 	buffer_text(out, has_unicode ? "▕" : "[");
-	if (has_colour)
+	if (has_color)
 		buffer_text(out, "\033[36m");
 	for (int cell = 0; cell < cells; cell++) {
 		int part = filled - cell * 8;
@@ -324,7 +324,7 @@ static void bar_append(struct buffer *out, int cells, double share)
 		else
 			buffer_text(out, part >= 8 ? "█" : part > 0 ? eighths[part] : " ");
 	}
-	if (has_colour)
+	if (has_color)
 		buffer_text(out, "\033[0m");
 	buffer_text(out, has_unicode ? "▏" : "]");
 }
@@ -406,10 +406,10 @@ static void bar_draw(void)
 
 	struct buffer line = {0};
 	buffer_text(&line, CLEAR_LINE);
-	if (has_colour)
+	if (has_color)
 		buffer_text(&line, "\033[1m");
 	buffer_format(&line, "%.*s", room < 0 ? 0 : room, progress->title);
-	if (has_colour)
+	if (has_color)
 		buffer_text(&line, "\033[0m");
 	if (cells) {
 		buffer_text(&line, "  ");
@@ -418,7 +418,7 @@ static void bar_draw(void)
 	for (int i = 0; i < PARTS; i++) {
 		if (!fits[i])
 			continue;
-		bool dim = has_colour && i >= PART_COUNT;
+		bool dim = has_color && i >= PART_COUNT;
 		buffer_format(&line, "  %s%s%s", dim ? "\033[2m" : "", parts[i], dim ? "\033[0m" : "");
 	}
 	write_out(&line);
@@ -578,6 +578,6 @@ const char *format_count(char out[FORMAT_BYTES], int64_t count)
 const char *format_counted(char out[FORMAT_BYTES], int64_t count, const char *one, const char *many)
 {
 	char number[FORMAT_BYTES];
-	snprintf(out, FORMAT_BYTES, "%.19s %.11s", format_count(number, count), count == 1 ? one : many);
+	snprintf(out, FORMAT_BYTES, "%.26s %.36s", format_count(number, count), count == 1 ? one : many);
 	return out;
 }

@@ -33,8 +33,7 @@ void log_warnings_to(log_warning_taker *take, void *context);
 /* Properties of the terminal, determined once: color depends on NO_COLOR, TERM=dumb, and whether stderr is a terminal. The width
  * is queried at each call. */
 bool log_is_terminal(void);
-bool log_has_colour(void);
-int log_columns(void);
+bool log_has_color(void);
 
 /* Progress: on a terminal, a bar redrawn in place at most 10 times a second, with percentage, rate, ETA, and the
  * caller's text; elsewhere, one line a minute (and one at the end).
@@ -56,7 +55,7 @@ double clock_seconds(void);
 /* Sleeps; a signal may end the sleep early. */
 void clock_pause(double seconds);
 /* Write "3 h 12 min", "4.2 s"; "12.3 MB", "1.4 GB"; "1,234,567"; "1 file", "1,234 files" into `out`, which they return. */
-#define FORMAT_BYTES 32
+#define FORMAT_BYTES 64
 const char *format_duration(char out[FORMAT_BYTES], double seconds);
 const char *format_size(char out[FORMAT_BYTES], double bytes);
 const char *format_count(char out[FORMAT_BYTES], int64_t count);

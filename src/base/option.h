@@ -295,15 +295,14 @@ struct command_text {
 /* Of a flat table. Unless `all`, rare options are left out. */
 void options_help(const struct option *table, const struct command_text *text, bool all, int columns, struct buffer *out);
 void options_man(const struct option *table, const struct command_text *text, struct buffer *out); /* mdoc */
-void options_man_title(const char *name, struct buffer *out); /* the first lines of a page: date and NAME(1) */
 /* A reusable config file of the merged settings, each with a comment that gives its origin. Those that nobody gave (defaults, a
  * recipe's) are comments: they follow again when the file is read. */
 void options_print_config(const struct options *options, struct buffer *out);
 /* The settings table shown at the start of a run: name, value, origin. Unless `all`, only those that are not left at their
  * defaults. */
-void options_settings_table(const struct options *options, enum option_scope scope, bool all, bool colour, struct buffer *out);
+void options_settings_table(const struct options *options, enum option_scope scope, bool all, bool color, struct buffer *out);
 /* The settings that sections may have, with one column for each of `sections`. */
-void options_section_table(const struct options *const *sections, int64_t count, bool all, bool colour, struct buffer *out);
+void options_section_table(const struct options *const *sections, int64_t count, bool all, bool color, struct buffer *out);
 
 /* The place of a word in a list of words separated by '|', from 0; -1 if it is not there. */
 int option_word(const char *words, const char *word);

@@ -51,8 +51,6 @@ MUST_USE enum status option_foreign_apply(struct options *options, const struct 
 bool option_same_names(const char *list, const char *word, size_t length);
 /* A copy that lives as long as the options. */
 MUST_USE enum status option_copy_text(struct options *options, const char *text, const char **out);
-/* Writes a value as it appears in a config file: in quotes where it would be misread without them. */
-void option_config_value(struct buffer *out, const char *value);
 /* Appends a value; the text is borrowed. */
 MUST_USE enum status option_list_add(struct option_list *list, const char *value);
 

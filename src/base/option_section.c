@@ -164,7 +164,7 @@ static int widest_value(const struct options *const *sections, int64_t count, st
 	return widest;
 }
 
-void options_section_table(const struct options *const *sections, int64_t count, bool all, bool colour, struct buffer *out)
+void options_section_table(const struct options *const *sections, int64_t count, bool all, bool color, struct buffer *out)
 {
 	struct buffer scratch = {0};
 	int names = 0, values = widest_value(sections, count, &scratch);
@@ -173,11 +173,11 @@ void options_section_table(const struct options *const *sections, int64_t count,
 		if (table[i].section && (int)strlen(table[i].name) > names)
 			names = (int)strlen(table[i].name);
 	}
-	buffer_format(out, "%s%-*s", colour ? "\033[1m" : "", names + 2, "");
+	buffer_format(out, "%s%-*s", color ? "\033[1m" : "", names + 2, "");
 	for (int64_t k = 0; k < count; k++)
 		buffer_format(out, "  %s %-*lld", sections[0]->section_name, values - (int)strlen(sections[0]->section_name) - 1,
 			      (long long)k + 1);
-	buffer_format(out, "%s\n", colour ? "\033[0m" : "");
+	buffer_format(out, "%s\n", color ? "\033[0m" : "");
 	for (int i = 0; i < sections[0]->count; i++) {
 		bool set = false;
 		for (int64_t k = 0; k < count; k++)

@@ -348,7 +348,8 @@ static void man_rows(const struct option *table, const char *common, struct buff
 		buffer_text(out, ".El\n");
 }
 
-void options_man_title(const char *name, struct buffer *out)
+/* The first lines of a page: date and NAME(1). */
+static void options_man_title(const char *name, struct buffer *out)
 {
 	static const char *const months[] = {"January", "February", "March",     "April",   "May",      "June",
 					     "July",    "August",   "September", "October", "November", "December"};
@@ -419,7 +420,8 @@ const char *const option_origins[] = {
 	[ORIGIN_RESUMED] = "resumed run", [ORIGIN_FILE] = "config file", [ORIGIN_COMMAND] = "command line",
 };
 
-void option_config_value(struct buffer *out, const char *value)
+/* Writes a value as it appears in a config file: in quotes where it would be misread without them. */
+static void option_config_value(struct buffer *out, const char *value)
 {
 	size_t length = strlen(value);
 	bool plain = length > 0 && value[0] != '"' && value[0] != '#' && value[0] != ' ' && value[length - 1] != ' ' &&
@@ -506,13 +508,13 @@ static const char *shown_value(const struct options *options, int index, struct 
 	return buffer_string(scratch);
 }
 
-static void settings_row(const struct options *options, int index, const int columns[2], bool colour, struct buffer *out)
+static void settings_row(const struct options *options, int index, const int columns[2], bool color, struct buffer *out)
 {
 	struct buffer scratch = {0};
 	const struct option *row = &options->table[index];
 	const char *value = shown_value(options, index, &scratch);
 	enum option_origin origin = options->origin[index];
-	bool dim = colour && origin == ORIGIN_DEFAULT;
+	bool dim = color && origin == ORIGIN_DEFAULT;
 	int bytes = (int)strlen(value);
 	const char *cut = "";
 	if (bytes > LONGEST_SHOWN) { /* the beginning of a long list of files is enough */
@@ -529,7 +531,7 @@ static void settings_row(const struct options *options, int index, const int col
 	buffer_release(&scratch);
 }
 
-void options_settings_table(const struct options *options, enum option_scope scope, bool all, bool colour, struct buffer *out)
+void options_settings_table(const struct options *options, enum option_scope scope, bool all, bool color, struct buffer *out)
 {
 	struct buffer scratch = {0};
 	int columns[2] = {0, 8};
@@ -551,8 +553,8 @@ void options_settings_table(const struct options *options, enum option_scope sco
 		if (!is_shown(options, i, scope, all))
 			continue;
 		if (heading)
-			buffer_format(out, "%s%s%s\n", colour ? "\033[1m" : "", heading, colour ? "\033[0m" : "");
+			buffer_format(out, "%s%s%s\n", color ? "\033[1m" : "", heading, color ? "\033[0m" : "");
 		heading = NULL;
-		settings_row(options, i, columns, colour, out);
+		settings_row(options, i, columns, color, out);
 	}
 }

@@ -28,5 +28,7 @@ const char *stop_reason(void);
 MUST_USE enum status stop_check(void);
 /* STOPPED with its message, whoever was asked: this process, or another rank. */
 MUST_USE enum status stop_error(void);
+/* Has any thread reported STOPPED (base/error.c)? Then the process must not end as if its work were complete. */
+bool error_has_stopped(void);
 
 #endif

@@ -38,6 +38,30 @@ bool text_is_control(const unsigned char *p, size_t left, size_t *out_size)
 		(p[1] == 0x81 && p[2] >= 0xA6 && p[2] <= 0xA9));
 }
 
+size_t utf8_encode(uint32_t code_point, char out[4])
+{
+	if (code_point < 0x80) {
+		out[0] = (char)code_point;
+		return 1;
+	}
+	if (code_point < 0x800) {
+		out[0] = (char)(0xC0 | code_point >> 6);
+		out[1] = (char)(0x80 | (code_point & 0x3F));
+		return 2;
+	}
+	if (code_point < 0x10000) {
+		out[0] = (char)(0xE0 | code_point >> 12);
+		out[1] = (char)(0x80 | (code_point >> 6 & 0x3F));
+		out[2] = (char)(0x80 | (code_point & 0x3F));
+		return 3;
+	}
+	out[0] = (char)(0xF0 | code_point >> 18);
+	out[1] = (char)(0x80 | (code_point >> 12 & 0x3F));
+	out[2] = (char)(0x80 | (code_point >> 6 & 0x3F));
+	out[3] = (char)(0x80 | (code_point & 0x3F));
+	return 4;
+}
+
 uint32_t text_code_point(const unsigned char *p, size_t size)
 {
 	uint32_t code = size == 1 ? p[0] : p[0] & (0xFFu >> (size + 1));

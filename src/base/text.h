@@ -25,6 +25,8 @@ static inline bool text_has_ending(const char *text, const char *const *ends, si
 /* Length in bytes of the UTF-8 sequence at p (left >= 1), or 0 if it is invalid: overlong, a surrogate, above U+10FFFF, or
  * truncated. */
 size_t text_utf8_length(const unsigned char *p, size_t left);
+/* Writes a code point as 1 to 4 bytes and returns their number. */
+size_t utf8_encode(uint32_t code_point, char out[4]);
 /* The code point of the valid sequence at p, or the value of a single byte. */
 uint32_t text_code_point(const unsigned char *p, size_t size);
 /* Whether the character at p affects a terminal or a page rather than being displayed: control characters, bytes that are not

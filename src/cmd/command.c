@@ -265,7 +265,7 @@ static enum status report_problems(const struct options *options)
 	enum status status = options_problem_status(options);
 	if (options->problem_count < 2)
 		return status;
-	const char *bold = log_has_colour() ? "\033[1m" : "", *plain = log_has_colour() ? "\033[0m" : "";
+	const char *bold = log_has_color() ? "\033[1m" : "", *plain = log_has_color() ? "\033[0m" : "";
 	fprintf(stderr, "%sbertc:%s %lld problems:\n", bold, plain, (long long)options->problem_count);
 	for (int64_t i = 0; i < options->problem_count; i++) {
 		const struct option_problem *problem = &options->problems[i];
@@ -432,7 +432,7 @@ int command_main(int argc, char **argv)
 		return (int)status; /* already reported: above, or by another process */
 	if (error.status != status)
 		error = (struct error){.message = "failed without a message"};
-	const char *bold = log_has_colour() ? "\033[1m" : "", *plain = log_has_colour() ? "\033[0m" : "";
+	const char *bold = log_has_color() ? "\033[1m" : "", *plain = log_has_color() ? "\033[0m" : "";
 	fprintf(stderr, "%sbertc:%s %s\n", bold, plain, error.message);
 	if (error.hint[0])
 		fprintf(stderr, "hint: %s\n", error.hint);

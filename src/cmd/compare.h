@@ -29,9 +29,6 @@ struct compare_differences {
 };
 /* Adds one difference. */
 MUST_USE enum status compare_note(const char *name, const char *a, const char *b, struct compare_differences *out);
-/* Adds the members that differ between two objects, by name: first those of `a` in its order, then those only in `b`. Numbers are
- * compared by value. */
-MUST_USE enum status compare_objects(const struct json *a, const struct json *b, struct compare_differences *out);
 /* The same for two JSON files; a missing file counts as empty. `member`: an object within them, or NULL. */
 MUST_USE enum status compare_json_files(const char *a, const char *b, const char *member, struct compare_differences *out);
 void compare_print_settings(const struct compare_differences *differences);

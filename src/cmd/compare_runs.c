@@ -493,7 +493,7 @@ static void draw_pair(const struct comparison *comparison, const struct chart *b
 			snprintf(pair->labels[r], sizeof pair->labels[r], "%c", 'A' + r);
 			curve_of_steps(&run->history, axes[axis].by, history_column(&run->history, name), curve);
 			chart_add_series(chart, (struct chart_series){.label = pair->labels[r],
-								      .colour = 1 + r,
+								      .color = 1 + r,
 								      .thin = evaluated,
 								      .x = curve->x,
 								      .y = curve->y,
@@ -507,7 +507,7 @@ static void draw_pair(const struct comparison *comparison, const struct chart *b
 			snprintf(pair->labels[2 + r], sizeof pair->labels[2 + r], "%c held out", 'A' + r);
 			curve_of_evaluations(&run->history, run->set, axes[axis].by, history_column(&run->history, name), curve);
 			chart_add_series(chart, (struct chart_series){.label = pair->labels[2 + r],
-								      .colour = 1 + r,
+								      .color = 1 + r,
 								      .dots = true,
 								      .x = curve->x,
 								      .y = curve->y,

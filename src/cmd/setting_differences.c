@@ -98,7 +98,9 @@ static enum status add_difference(struct compare_differences *out, const char *n
 	return compare_note(name, left, right, out);
 }
 
-enum status compare_objects(const struct json *a, const struct json *b, struct compare_differences *out)
+/* Adds the members that differ between two objects, by name: first those of `a` in its order, then those only in `b`. Numbers are
+ * compared by value. */
+static enum status compare_objects(const struct json *a, const struct json *b, struct compare_differences *out)
 {
 	for (const struct json *member = a ? a->first_child : NULL; member; member = member->next) {
 		const struct json *other = json_member(b, member->key);

@@ -491,7 +491,6 @@ static bool marked(const uint8_t *map, int64_t index)
 struct look {
 	struct document_sink *sink;
 	const uint8_t *documents, *sentences; /* bitmaps of duplicates */
-	int64_t documents_left, sentences_left;
 	int64_t sampled_document;
 };
 

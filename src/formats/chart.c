@@ -291,7 +291,7 @@ static void draw_band(struct buffer *out, const struct chart_series *series, con
 		while (end < series->count && drawable(y, series->low[end]) && drawable(y, series->high[end]))
 			end++;
 		if (end > i + 1) {
-			buffer_format(out, "<path class=\"band f%d\" d=\"", series->colour);
+			buffer_format(out, "<path class=\"band f%d\" d=\"", series->color);
 			for (int64_t k = i; k < end; k++)
 				buffer_format(out, "%c%.1f %.1f", k == i ? 'M' : 'L', place(x, series->x[k]),
 					      place(y, series->high[k]));
@@ -306,7 +306,7 @@ static void draw_band(struct buffer *out, const struct chart_series *series, con
 static void draw_curve(struct buffer *out, const struct chart_series *series, const struct scale *x, const struct scale *y)
 {
 	bool pen_down = false;
-	buffer_format(out, "<path class=\"curve%s s%d\" data-label=\"", series->thin ? " thin" : "", series->colour);
+	buffer_format(out, "<path class=\"curve%s s%d\" data-label=\"", series->thin ? " thin" : "", series->color);
 	html_text(out, series->label ? series->label : "value");
 	buffer_text(out, "\" d=\"");
 	for (int64_t i = 0; i < series->count; i++) {
@@ -319,14 +319,14 @@ static void draw_curve(struct buffer *out, const struct chart_series *series, co
 	/* A curve of a single point has no length, so it would be invisible. */
 	for (int64_t i = 0; i < series->count; i++)
 		if (drawable(y, series->y[i]) && (series->dots || series->count == 1))
-			buffer_format(out, "<circle class=\"dot f%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"%s\"/>\n", series->colour,
+			buffer_format(out, "<circle class=\"dot f%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"%s\"/>\n", series->color,
 				      place(x, series->x[i]), place(y, series->y[i]), series->count > 40 ? "1.8" : "2.6");
 }
 
 /* Labels to the right of the curves: names of curves and levels, moved apart so that they do not overlap. */
 struct end_label {
 	const char *text;
-	int colour; /* 0: a level */
+	int color; /* 0: a level */
 	double y;
 };
 
@@ -342,7 +342,7 @@ static int collect_labels(const struct chart *chart, const struct scale *y, stru
 			if (drawable(y, series->y[k])) {
 				if (series->label)
 					labels[count++] =
-						(struct end_label){series->label, series->colour, place(y, series->y[k])};
+						(struct end_label){series->label, series->color, place(y, series->y[k])};
 				break;
 			}
 	}
@@ -370,7 +370,7 @@ static void draw_labels(struct buffer *out, struct end_label *labels, int count,
 	}
 	for (int i = 0; i < count; i++) {
 		char kind[16];
-		snprintf(kind, sizeof kind, labels[i].colour ? "end t%d" : "level-label", labels[i].colour);
+		snprintf(kind, sizeof kind, labels[i].color ? "end t%d" : "level-label", labels[i].color);
 		text_at(out, kind, x, labels[i].y + 4, "start", labels[i].text);
 	}
 }
@@ -427,7 +427,7 @@ static void draw_legend(struct buffer *out, const struct chart *chart)
 		const struct chart_series *series = &chart->series[i];
 		if (!series->label)
 			continue;
-		buffer_format(out, "<span><i class=\"key%s b%d\"></i>", series->dots ? " dotted" : "", series->colour);
+		buffer_format(out, "<span><i class=\"key%s b%d\"></i>", series->dots ? " dotted" : "", series->color);
 		html_text(out, series->label);
 		if (series->low)
 			buffer_text(out, " (mean, lowest to highest shaded)");

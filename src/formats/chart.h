@@ -26,7 +26,7 @@ struct chart_axis {
 /* A curve: `count` points with ascending x; a NaN in y is a gap. `low` and `high` define a band behind it, or are NULL. */
 struct chart_series {
 	const char *label; /* in the legend and at the curve's end; NULL: neither */
-	int colour;        /* 1 to 8, the color slots of the page's style */
+	int color;         /* 1 to 8, the color slots of the page's style */
 	bool dots;         /* a mark at every point, for a few measurements rather than a stream */
 	bool thin;
 	const double *x, *y, *low, *high;
@@ -110,7 +110,7 @@ void chart_categories_svg(const struct chart_categories *chart, struct buffer *o
 #define CHART_TICKS 12
 int chart_ticks(double low, double high, const struct chart_axis *axis, int most, double out[CHART_TICKS]);
 /* Formats a number as on an axis. `step` is the distance between ticks (0: three significant digits). */
-#define CHART_NUMBER_BYTES 32
+#define CHART_NUMBER_BYTES 64 /* as many as FORMAT_BYTES of base/log.h: callers share buffers */
 const char *chart_number(char out[CHART_NUMBER_BYTES], double value, enum chart_number number, double step);
 
 /* The beginning and end of a page: the style for light and dark mode, desktops, and phones; and, at the end, a short script that

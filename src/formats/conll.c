@@ -165,12 +165,12 @@ static bool is_usual_tag(void *context, const char *text, size_t size)
 	return conll_is_tag(text, size);
 }
 
-bool conll_recognise(const char *text, size_t size)
+bool conll_recognize(const char *text, size_t size)
 {
-	return conll_recognise_tags(text, size, 0, is_usual_tag, NULL);
+	return conll_recognize_tags(text, size, 0, is_usual_tag, NULL);
 }
 
-bool conll_recognise_tags(const char *text, size_t size, int tag_column,
+bool conll_recognize_tags(const char *text, size_t size, int tag_column,
 			  bool (*is_tag)(void *context, const char *text, size_t size), void *context)
 {
 	int64_t columns, count = 0, fitting = 0;

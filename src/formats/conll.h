@@ -69,9 +69,9 @@ static inline const char *conll_tag(const struct conll *conll, int64_t token)
 void conll_describe(const struct conll *conll, struct buffer *out);
 /* Whether the text looks like the beginning of such a file with tags: nearly all lines have the same number of columns, at least
  * two, and end in what looks like a tag: O, or a prefix such as B-, I-, E-, S-, L-, U- followed by a type. */
-bool conll_recognise(const char *text, size_t size);
+bool conll_recognize(const char *text, size_t size);
 /* The same for given tags, in a column as in conll_options.tag_column. */
-bool conll_recognise_tags(const char *text, size_t size, int tag_column,
+bool conll_recognize_tags(const char *text, size_t size, int tag_column,
 			  bool (*is_tag)(void *context, const char *text, size_t size), void *context);
 /* Whether the first line is a header with usual names of columns of words and tags. */
 bool conll_has_header(const char *text, size_t size);

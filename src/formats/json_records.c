@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "formats/records_internal.h"
 
 #define DEPTH_LIMIT 64
@@ -284,30 +285,6 @@ static int32_t hex_number(const char *digits)
 	return value;
 }
 
-static size_t encode_utf8(uint32_t c, char out[4])
-{
-	if (c < 0x80) {
-		out[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		out[0] = (char)(0xC0 | c >> 6);
-		out[1] = (char)(0x80 | (c & 0x3F));
-		return 2;
-	}
-	if (c < 0x10000) {
-		out[0] = (char)(0xE0 | c >> 12);
-		out[1] = (char)(0x80 | (c >> 6 & 0x3F));
-		out[2] = (char)(0x80 | (c & 0x3F));
-		return 3;
-	}
-	out[0] = (char)(0xF0 | c >> 18);
-	out[1] = (char)(0x80 | (c >> 12 & 0x3F));
-	out[2] = (char)(0x80 | (c >> 6 & 0x3F));
-	out[3] = (char)(0x80 | (c & 0x3F));
-	return 4;
-}
-
 /* Takes one more byte of an escape: \n, \u00e9, or a pair \ud83d\ude00. */
 static enum status take_escape(struct records *records, char c, int64_t offset)
 {
@@ -342,7 +319,7 @@ static enum status take_escape(struct records *records, char c, int64_t offset)
 		code = 0x10000 + ((code - 0xD800) << 10) + (uint32_t)(second - 0xDC00);
 	}
 	json->expect = WITHIN_STRING;
-	return take_string(records, character, encode_utf8(code, character));
+	return take_string(records, character, utf8_encode(code, character));
 }
 
 /* Takes bytes of the current string; *at moves past what was taken. */

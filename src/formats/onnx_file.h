@@ -49,7 +49,7 @@ struct onnx_weight {
 
 /* Zero-initialize; release with onnx_graph_release. */
 struct onnx_graph {
-	struct buffer nodes, inputs, outputs, metadata;
+	struct buffer nodes, inputs, outputs;
 	struct onnx_tensor *tensors; /* weights and constants */
 	int64_t tensor_count, tensor_capacity;
 	enum status status;
@@ -68,8 +68,6 @@ struct onnx_value onnx_number(struct onnx_graph *graph, const char *name, float 
 /* A node with one output, `name`, which is also the node's name. Inputs with an empty name are omitted. */
 struct onnx_value onnx_node(struct onnx_graph *graph, const char *operation, const char *name, const struct onnx_value *inputs,
 			    int input_count, const struct onnx_attribute *attributes, int attribute_count);
-/* Adds a key and a value to the file's metadata. */
-void onnx_metadata(struct onnx_graph *graph, const char *key, const char *value);
 
 /* A model file of at most this many bytes also contains the weights: protocol buffers are limited to 2 GiB. */
 #define ONNX_FILE_LIMIT (((int64_t)1 << 31) - (1 << 20))

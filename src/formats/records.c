@@ -68,7 +68,7 @@ static bool is_cirrus(const char *text, size_t size)
 	return starts(text + at, size - at, "\"index\"");
 }
 
-bool records_recognise(const char *beginning, size_t size, enum record_form *out)
+bool records_recognize(const char *beginning, size_t size, enum record_form *out)
 {
 	size_t at = starts(beginning, size, "\xef\xbb\xbf") ? 3 : 0;
 	at = skip_blanks(beginning, size, at);

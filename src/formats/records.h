@@ -49,7 +49,7 @@ MUST_USE enum status records_finish(struct records *records);
 void records_close(struct records *records); /* NULL is allowed */
 
 /* Whether a file is one of these, judging from its first bytes (decompressed). */
-bool records_recognise(const char *beginning, size_t size, enum record_form *out);
+bool records_recognize(const char *beginning, size_t size, enum record_form *out);
 /* Finds the key of the text in the beginning of a JSON file: the first of "text", "content", "raw_content", "document", "body",
  * "article", "passage", "abstract" that has a string in the first objects. If there is none, ERR_DATA with the keys that exist,
  * as records_list_text_keys() lists them. */

@@ -55,7 +55,7 @@ struct exchange {
 
 struct decoder {
 	const char *name;
-	bool (*recognise)(const unsigned char *magic, size_t size);
+	bool (*recognize)(const unsigned char *magic, size_t size);
 	void *(*create)(void);
 	bool (*restart)(void *state); /* before each member after the first */
 	void (*decode)(void *state, struct exchange *exchange);
@@ -69,7 +69,7 @@ static bool begins_with(const unsigned char *magic, size_t size, const char *pre
 
 /* gzip */
 
-static bool gzip_recognise(const unsigned char *magic, size_t size)
+static bool gzip_recognize(const unsigned char *magic, size_t size)
 {
 	return begins_with(magic, size, "\x1f\x8b\x08", 3);
 }
@@ -118,7 +118,7 @@ static void gzip_destroy(void *state)
 
 /* bzip2 */
 
-static bool bzip2_recognise(const unsigned char *magic, size_t size)
+static bool bzip2_recognize(const unsigned char *magic, size_t size)
 {
 	/* "BZh9" could be text, but not the block or end mark that follows. */
 	return begins_with(magic, size, "BZh", 3) && size >= 10 && magic[3] >= '1' && magic[3] <= '9' &&
@@ -173,7 +173,7 @@ static void bzip2_destroy(void *state)
 
 /* zstd */
 
-static bool zstd_recognise(const unsigned char *magic, size_t size)
+static bool zstd_recognize(const unsigned char *magic, size_t size)
 {
 	/* A frame or a skippable frame (0x184D2A50 to 5F), with which pzstd files begin. */
 	return begins_with(magic, size, "\x28\xb5\x2f\xfd", 4) ||
@@ -221,7 +221,7 @@ static void zstd_destroy(void *state)
 
 /* xz */
 
-static bool xz_recognise(const unsigned char *magic, size_t size)
+static bool xz_recognize(const unsigned char *magic, size_t size)
 {
 	return begins_with(magic, size,
 			   "\xfd"
@@ -283,10 +283,10 @@ static void xz_destroy(void *state)
 }
 
 static const struct decoder decoders[] = {
-	{"gzip", gzip_recognise, gzip_create, gzip_restart, gzip_decode, gzip_destroy},
-	{"bzip2", bzip2_recognise, bzip2_create, bzip2_restart, bzip2_decode, bzip2_destroy},
-	{"zstd", zstd_recognise, zstd_create, zstd_restart, zstd_decode, zstd_destroy},
-	{"xz", xz_recognise, xz_create, xz_restart, xz_decode, xz_destroy},
+	{"gzip", gzip_recognize, gzip_create, gzip_restart, gzip_decode, gzip_destroy},
+	{"bzip2", bzip2_recognize, bzip2_create, bzip2_restart, bzip2_decode, bzip2_destroy},
+	{"zstd", zstd_recognize, zstd_create, zstd_restart, zstd_decode, zstd_destroy},
+	{"xz", xz_recognize, xz_create, xz_restart, xz_decode, xz_destroy},
 };
 
 #define UNPACK "unpack it to text first; plain, gzip, bzip2, zstd and xz files are read"
@@ -366,7 +366,7 @@ static enum status choose_decoder(struct stream *stream)
 					    archives[i].hint);
 	}
 	for (size_t i = 0; i < sizeof decoders / sizeof *decoders; i++) {
-		if (decoders[i].recognise(stream->input, stream->input_end)) {
+		if (decoders[i].recognize(stream->input, stream->input_end)) {
 			stream->decoder = &decoders[i];
 			stream->state = decoders[i].create();
 			if (!stream->state)
@@ -477,7 +477,7 @@ static enum status next_member(struct stream *stream)
 		TRY(read_magic(stream));
 		left = stream->input_end;
 	}
-	if (!decoder->recognise(stream->input + stream->input_begin, left))
+	if (!decoder->recognize(stream->input + stream->input_begin, left))
 		return error_hinted(error_set(ERR_DATA, "'%s': data at byte %lld, after the end of the %s stream", stream->path,
 					      (long long)stream->input_offset, decoder->name),
 				    "the file may be damaged, or two files of different kinds may have been joined");

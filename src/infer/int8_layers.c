@@ -114,7 +114,7 @@ static enum status open_session(struct trial *trial, int64_t threads)
 	session->capacity = encoder_capacity(&model_heads_none, TOKENS_MOST, longest_text(trial));
 	TRY(model_create(&session->model, be, &config, &model_heads_none));
 	for (int64_t i = 0; i < session->model->weight_count; i++)
-		session->model->weights[i]->unquantised = true;
+		session->model->weights[i]->unquantized = true;
 	TRY(model_allocate_copies(session->model));
 	struct shape_limits limits = model_shape_limits(&config, session->capacity, longest_text(trial), false);
 	TRY(be->functions->replica_create(be, &session->replica, &limits));
@@ -135,7 +135,7 @@ static void set_weight(struct trial *trial, int64_t number, bool in_int8)
 	while (trial->places[p].weight != number)
 		p++;
 	int64_t ours = model_find_parameter(trial->saved->model, model->parameters[p].name);
-	weight->unquantised = !in_int8;
+	weight->unquantized = !in_int8;
 	be->functions->weight_pack(
 		be, weight,
 		&(struct weight_rows){.count = weight->master.rows,

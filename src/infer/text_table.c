@@ -77,7 +77,7 @@ static enum status open_table(struct text_table **list, const struct line_chunk 
 static enum status refuse_objects(const struct line_chunk *chunk)
 {
 	enum record_form form;
-	if (!records_recognise(chunk->text.data, chunk->text.size, &form) || (form != RECORDS_JSON && form != RECORDS_CIRRUS))
+	if (!records_recognize(chunk->text.data, chunk->text.size, &form) || (form != RECORDS_JSON && form != RECORDS_CIRRUS))
 		return OK;
 	return error_hinted(
 		error_set(ERR_USAGE, "'%s' holds JSON objects in a list or over several lines, which cannot be read line by line",

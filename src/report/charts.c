@@ -150,7 +150,7 @@ static const struct {
 };
 
 /* Colors of evaluation sets; training has color 1. */
-static const int set_colours[] = {2, 3, 4, 5, 6, 7, 8};
+static const int set_colors[] = {2, 3, 4, 5, 6, 7, 8};
 
 #define SET_CURVES 7
 struct drawing {
@@ -177,7 +177,7 @@ static void draw(const struct report *report, const struct chart *base, int colu
 		curve_of_steps(history, x, column, &drawing->train);
 		chart_add_series(chart, (struct chart_series){
 						.label = evaluated ? "training" : NULL,
-						.colour = 1,
+						.color = 1,
 						.thin = evaluated,
 						.x = drawing->train.x,
 						.y = drawing->train.y,
@@ -190,7 +190,7 @@ static void draw(const struct report *report, const struct chart *base, int colu
 			chart_add_series(chart,
 					 (struct chart_series){
 						 .label = *history->sets[s] ? history->sets[s] : report->task.words.held_out,
-						 .colour = set_colours[s],
+						 .color = set_colors[s],
 						 .dots = true,
 						 .x = drawing->sets[s].x,
 						 .y = drawing->sets[s].y,

@@ -59,12 +59,12 @@ static void put_verdict(const struct report_page *page, struct buffer *out)
 	bool finished = !page->running && page->status == OK;
 	report_judge(report, finished, &verdict);
 	bool failed = !page->running && page->status != OK && page->status != STOPPED;
-	if (failed && verdict.colour != VERDICT_BAD) {
-		verdict.colour = VERDICT_BAD;
+	if (failed && verdict.color != VERDICT_BAD) {
+		verdict.color = VERDICT_BAD;
 		snprintf(verdict.headline, sizeof verdict.headline, "This run ended with an error");
 	}
 	buffer_format(out, "<section class=\"verdict %s\">\n<h2><span class=\"sign\" aria-hidden=\"true\">%s</span>",
-		      classes[verdict.colour], signs[verdict.colour]);
+		      classes[verdict.color], signs[verdict.color]);
 	html_text(out, verdict.headline);
 	if (finished && verdict.finding >= 0)
 		buffer_text(out, " (the run has finished)");

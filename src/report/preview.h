@@ -93,9 +93,7 @@ MUST_USE enum status report_sweep_groups(const struct report_sweep *sweep, struc
 int64_t report_sweep_best(const struct report_sweep *sweep);
 /* How many other runs have exactly the same score as run `best`, in a setting with the same mean. */
 int64_t report_sweep_ties(const struct report_sweep *sweep, int64_t best);
-/* A chart for each setting that varies; all runs, best first; and, if seeds vary, means over them. */
-void report_sweep_html(const struct report_sweep *sweep, struct buffer *out);
-/* The same as a page of its own. */
+/* A page: a chart for each setting that varies; all runs, best first; and, if seeds vary, means over them. */
 void report_sweep_page(const struct report_sweep *sweep, const char *title, struct buffer *out);
 
 /* The latest evaluation of the set that a run is judged by. Zero-initialize; data are copied, except for labels. */

@@ -318,7 +318,7 @@ static enum status put_sweep(const struct report_sweep *sweep, struct buffer *ou
 	return seed_of(sweep) >= 0 ? put_means(sweep, out) : OK;
 }
 
-void report_sweep_html(const struct report_sweep *sweep, struct buffer *out)
+static void report_sweep_html(const struct report_sweep *sweep, struct buffer *out)
 {
 	if (sweep->run_count > 0 && put_sweep(sweep, out) != OK)
 		out->failed = true;

@@ -443,7 +443,7 @@ static void say_more_data(const struct standing *standing, struct verdict *out)
 }
 
 static const struct {
-	enum verdict_colour colour;
+	enum verdict_color color;
 	const char *running, *finished;
 } grades[] = {
 	[GRADE_EARLY] = {VERDICT_PLAIN, "Too early to say", "Finished, too soon to tell what it has learned"},
@@ -454,7 +454,7 @@ static const struct {
 };
 
 static const struct {
-	enum verdict_colour colour;
+	enum verdict_color color;
 	const char *headline;
 } finding_headlines[FINDING_KINDS] = {
 	[FINDING_DIVERGED] = {VERDICT_BAD, "This run has diverged"},
@@ -477,7 +477,7 @@ static void say_headline(const struct standing *standing, struct verdict *out)
 	bool below = standing->below_words && facts->finished;
 	const char *finished = below ? "Finished below words alone" : "Finished";
 	if (standing->below && facts->finished && out->grade == GRADE_NOT_YET && out->finding < 0) {
-		out->colour = VERDICT_WARNING;
+		out->color = VERDICT_WARNING;
 		SAY(out, headline, "Finished no better than %s", standing->decides->levels[0].label);
 	}
 	if (out->grade == GRADE_EARLY || out->grade == GRADE_NOT_YET || !healthy)
@@ -490,9 +490,9 @@ static void say_headline(const struct standing *standing, struct verdict *out)
 	else if (standing->course == COURSE_IMPROVING && facts->finished)
 		SAY(out, headline, "%s%s: it was still improving", finished, few ? " after too few updates" : "");
 	if (below || standing->course == COURSE_OVERFITTED)
-		out->colour = VERDICT_WARNING;
+		out->color = VERDICT_WARNING;
 	else if (standing->course == COURSE_IMPROVING && facts->finished)
-		out->colour = few ? VERDICT_WARNING : VERDICT_GOOD;
+		out->color = few ? VERDICT_WARNING : VERDICT_GOOD;
 }
 
 void report_verdict(const struct verdict_facts *facts, struct verdict *out)
@@ -501,10 +501,10 @@ void report_verdict(const struct verdict_facts *facts, struct verdict *out)
 	struct standing standing = look(facts);
 	out->grade = grade(&standing);
 	if (out->finding >= 0) {
-		out->colour = finding_headlines[out->finding].colour;
+		out->color = finding_headlines[out->finding].color;
 		SAY(out, headline, "%s", finding_headlines[out->finding].headline);
 	} else {
-		out->colour = grades[out->grade].colour;
+		out->color = grades[out->grade].color;
 		SAY(out, headline, "%s", facts->finished ? grades[out->grade].finished : grades[out->grade].running);
 	}
 	say_headline(&standing, out);
@@ -516,7 +516,7 @@ void report_verdict(const struct verdict_facts *facts, struct verdict *out)
 	say_level(&standing, out);
 	say_few(&standing, out);
 	say_side(&standing, out);
-	if (out->finding >= 0 && out->colour == VERDICT_BAD)
+	if (out->finding >= 0 && out->color == VERDICT_BAD)
 		return;
 	if (out->finding < 0)
 		say_stage(&standing, out);

@@ -6,7 +6,7 @@
 #include "report/diagnosis.h"
 #include "report/history.h"
 
-enum verdict_colour { VERDICT_PLAIN, VERDICT_GOOD, VERDICT_WARNING, VERDICT_BAD };
+enum verdict_color { VERDICT_PLAIN, VERDICT_GOOD, VERDICT_WARNING, VERDICT_BAD };
 enum verdict_grade {
 	GRADE_EARLY,   /* too few steps to say */
 	GRADE_NOT_YET, /* no better than knowing only how frequent each answer is */
@@ -24,7 +24,7 @@ struct verdict_facts {
 };
 
 struct verdict {
-	enum verdict_colour colour;
+	enum verdict_color color;
 	enum verdict_grade grade;
 	char headline[160];
 	char text[480];  /* where it stands */

@@ -21,7 +21,7 @@
 /* Processors: fitted to two cores of a Zen 4 in bf16 on an otherwise idle machine: 0.48 to 0.51 for 128 columns, 0.61 to 0.64
  * for 256, and 0.76 for 512. GPUs: to an H200 in bf16, 0.61 for 768 columns and 0.70 for 1,024. An error makes --time choose a
  * somewhat too large or too small model; on processors, batch and number of steps follow from a measurement. */
-double budget_share(int32_t hidden_size, bool on_gpu)
+static double budget_share(int32_t hidden_size, bool on_gpu)
 {
 	return on_gpu ? 1.26 * hidden_size / (hidden_size + 818.0) : 0.88 * hidden_size / (hidden_size + 100.0);
 }

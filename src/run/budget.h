@@ -6,9 +6,6 @@
 #include "model/flops.h"
 #include "run/machine.h"
 
-/* The share of the rate of large matrix products that whole training steps usually reach. Narrower models reach less,
- * above all on a GPU. */
-double budget_share(int32_t hidden_size, bool on_gpu);
 /* Number of floating-point operations that the machine's matrix products could do in `seconds` at their full rate, which is
  * measured first. Training achieves budget_share() of it. [all] */
 MUST_USE enum status budget_flops(struct machine *machine, double seconds, double *out);

@@ -147,13 +147,13 @@ static enum status show_options(const struct run *run, struct buffer *out)
 	bool all = log_level == LOG_VERBOSE;
 	if (!all)
 		buffer_text(out, "settings (-v also shows those left at their defaults)\n");
-	options_settings_table(&run->options, run->phase_count > 1 ? SCOPE_GENERAL : SCOPE_ALL, all, log_has_colour(), out);
+	options_settings_table(&run->options, run->phase_count > 1 ? SCOPE_GENERAL : SCOPE_ALL, all, log_has_color(), out);
 	if (run->phase_count == 1)
 		return OK;
 	TRY(memory_new(&phases, run->phase_count, sizeof *phases, "phases"));
 	for (int64_t i = 0; i < run->phase_count; i++)
 		phases[i] = run->phases[i].options;
-	options_section_table(phases, run->phase_count, all, log_has_colour(), out);
+	options_section_table(phases, run->phase_count, all, log_has_color(), out);
 	free(phases);
 	return OK;
 }

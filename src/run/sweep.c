@@ -200,6 +200,14 @@ static enum status read_run(struct sweep *sweep, const char *path, const struct 
 	return OK;
 }
 
+static int64_t sweep_count(const struct sweep *sweep, enum sweep_state state)
+{
+	int64_t count = 0;
+	for (int64_t i = 0; i < sweep->run_count; i++)
+		count += sweep->runs[i].state == state;
+	return count;
+}
+
 enum status sweep_load(struct sweep *sweep)
 {
 	char path[PATH_BYTES];
@@ -225,7 +233,8 @@ enum status sweep_load(struct sweep *sweep)
 	return OK;
 }
 
-enum status sweep_has_changed(const struct sweep *sweep, const char *what)
+/* Returns ERR_STATE with the message "WHAT since the sweep in DIR began". */
+static enum status sweep_has_changed(const struct sweep *sweep, const char *what)
 {
 	return error_hinted(error_set(ERR_STATE, "%s since the sweep in '%s' began", what, sweep->folder),
 			    "give --fresh to begin again, or another --out");
@@ -546,14 +555,6 @@ enum status sweep_table(const struct sweep *sweep, struct buffer *out)
 }
 
 /* ---- Folders ---- */
-
-int64_t sweep_count(const struct sweep *sweep, enum sweep_state state)
-{
-	int64_t count = 0;
-	for (int64_t i = 0; i < sweep->run_count; i++)
-		count += sweep->runs[i].state == state;
-	return count;
-}
 
 enum status sweep_run_folder(const struct sweep *sweep, int64_t run, char out[PATH_BYTES])
 {

@@ -62,8 +62,6 @@ MUST_USE enum status sweep_load(struct sweep *sweep);
 /* Sets the identity of all files that its runs read besides their models. ERR_STATE if they differ from those that the sweep
  * began with. */
 MUST_USE enum status sweep_set_data(struct sweep *sweep, uint64_t data);
-/* Returns ERR_STATE with the message "WHAT since the sweep in DIR began". */
-MUST_USE enum status sweep_has_changed(const struct sweep *sweep, const char *what);
 /* The error of sweep_set_data(), for callers that make the comparison themselves. */
 MUST_USE enum status sweep_data_have_changed(const struct sweep *sweep);
 /* Sets the identity of a run's model. ERR_STATE if it was different when the run began. `path` is for the message. */
@@ -77,7 +75,6 @@ MUST_USE enum status sweep_save(const struct sweep *sweep, const char *options);
 MUST_USE enum status sweep_run_folder(const struct sweep *sweep, int64_t run, char out[PATH_BYTES]);
 /* Removes the checkpoints of a finished run, but keeps its finished model. First rank only. */
 MUST_USE enum status sweep_prune(const struct sweep *sweep, int64_t run);
-int64_t sweep_count(const struct sweep *sweep, enum sweep_state state);
 /* The best run: the best seed of the setting with the best mean over its seeds; -1: no run has a score. *out_ties: how many
  * others did equally well. */
 MUST_USE enum status sweep_best(const struct sweep *sweep, int64_t *out, int64_t *out_ties);

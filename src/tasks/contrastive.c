@@ -18,7 +18,8 @@ uint64_t contrastive_text(const int32_t *ids, int64_t count)
 	return hash64(ids, (size_t)count * sizeof *ids);
 }
 
-double vectors_dot(const float *a, const float *b, int64_t count)
+/* The sum of a[i] b[i], always in the same order. */
+static double vectors_dot(const float *a, const float *b, int64_t count)
 {
 	float lanes[LANES] = {0};
 	double sum = 0;
@@ -56,7 +57,8 @@ double vectors_cosine(const float *a, const float *b, int64_t count)
 	return sums[PRODUCT] / (fmax(sqrt(sums[LEFT]), 1e-12) * fmax(sqrt(sums[RIGHT]), 1e-12));
 }
 
-double vectors_unit(const float *vector, int64_t count, float *unit)
+/* Sets unit = vector / |vector|, with |vector| taken to be at least 1e-12; returns 1 / |vector|. */
+static double vectors_unit(const float *vector, int64_t count, float *unit)
 {
 	double squares = 0;
 	for (int64_t i = 0; i < count; i++)

@@ -76,11 +76,7 @@ MUST_USE enum status contrastive_nested_loss(enum contrastive_kind kind, double 
 
 /* A key for a text in `texts`: equal for equal ids. */
 uint64_t contrastive_text(const int32_t *ids, int64_t count);
-/* The sum of a[i] b[i], always in the same order. */
-double vectors_dot(const float *a, const float *b, int64_t count);
 /* The cosine of two vectors, computed in double throughout. */
 double vectors_cosine(const float *a, const float *b, int64_t count);
-/* Sets unit = vector / |vector|, with |vector| taken to be at least 1e-12; returns 1 / |vector|. */
-double vectors_unit(const float *vector, int64_t count, float *unit);
 
 #endif

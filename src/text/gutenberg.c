@@ -48,7 +48,7 @@ size_t gutenberg_begin(const char *beginning, size_t size)
 	return 0;
 }
 
-bool gutenberg_recognise(const char *beginning, size_t size)
+bool gutenberg_recognize(const char *beginning, size_t size)
 {
 	return gutenberg_begin(beginning, size) > 0;
 }

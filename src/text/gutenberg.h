@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 /* True if a book begins in these first bytes of a file. */
-bool gutenberg_recognise(const char *beginning, size_t size);
+bool gutenberg_recognize(const char *beginning, size_t size);
 /* Where the book itself begins: at the end of the line with the start mark. 0 if there is none. */
 size_t gutenberg_begin(const char *beginning, size_t size);
 

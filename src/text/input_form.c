@@ -155,7 +155,7 @@ enum input_form input_form_find(const char *beginning, size_t size)
 						 [RECORDS_WARC] = INPUT_WARC};
 	enum record_form form;
 
-	if (records_recognise(beginning, size, &form))
+	if (records_recognize(beginning, size, &form))
 		return inputs[form];
-	return gutenberg_recognise(beginning, size) ? INPUT_GUTENBERG : INPUT_TEXT;
+	return gutenberg_recognize(beginning, size) ? INPUT_GUTENBERG : INPUT_TEXT;
 }

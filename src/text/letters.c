@@ -9,7 +9,7 @@ void text_letters_count(const char *text, size_t size, struct text_letters *sum)
 	for (size_t at = 0; at < size;) {
 		uint32_t c;
 		at += utf8_decode(text + at, size - at, &c);
-		if (c >= 0x3400 && c <= 0x9FFF)
+		if (utf8_is_ideograph(c))
 			sum->ideographs++;
 		else if (c != UTF8_INVALID && python_is_word(c) && !python_is_digit(c))
 			sum->others++;

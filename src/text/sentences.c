@@ -153,8 +153,7 @@ static bool is_lower(uint32_t c)
 /* Ideographs, kana and hangul, treated as scripts without a space after a mark. */
 static bool is_east_asian(uint32_t c)
 {
-	return (c >= 0x3040 && c <= 0x30FF) || (c >= 0x3400 && c <= 0x9FFF) || (c >= 0xAC00 && c <= 0xD7A3) ||
-	       (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x20000 && c <= 0x3FFFF);
+	return utf8_is_ideograph(c) || (c >= 0x3040 && c <= 0x30FF) || (c >= 0xAC00 && c <= 0xD7A3);
 }
 
 bool sentence_follows_space(const char *text, size_t size)

@@ -22,9 +22,6 @@ struct wordpiece {
 
 MUST_USE enum status wordpiece_init(struct wordpiece *wordpiece, const struct vocab *vocab);
 void wordpiece_release(struct wordpiece *wordpiece);
-/* The longest entry that `text` (size > 0) begins with: its id, and its size (without the prefix) in *out_size; -1 if there is
- * none. `is_continuation` is 0 at the beginning of a word and 1 within it. */
-int32_t wordpiece_match(const struct wordpiece *wordpiece, int is_continuation, const char *text, size_t size, size_t *out_size);
 /* The pieces of a word or, if `text` begins with "##", of a word's continuation: stores their ids in `ids` (capacity) and returns
  * their number; 0 if some part is not an entry or there are more pieces than the capacity. */
 int32_t wordpiece_cut(const struct wordpiece *wordpiece, const char *text, size_t size, int32_t *ids, int32_t capacity);

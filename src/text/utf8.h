@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/text.h"
 
 #define UTF8_INVALID UINT32_MAX
 
@@ -63,9 +64,6 @@ static inline size_t utf8_decode_last(const char *text, size_t size, uint32_t *o
 	return 1;
 }
 
-/* Writes a code point as 1 to 4 bytes and returns their number. */
-size_t utf8_encode(uint32_t code_point, char out[4]);
-
 /* Number of characters in valid UTF-8. */
 size_t utf8_length(const char *text, size_t size);
 
@@ -87,6 +85,12 @@ static inline bool utf8_is_space(uint32_t c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r') || c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200B) ||
 	       c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000 || c == 0xFEFF;
+}
+
+/* Ideographs, which are words by themselves in text without spaces. (BERT's own list of them is in tokenizer_normalize.c.) */
+static inline bool utf8_is_ideograph(uint32_t c)
+{
+	return (c >= 0x3400 && c <= 0x9FFF) || (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x20000 && c <= 0x3FFFF);
 }
 
 /* Moves begin and end inwards past white space. */

@@ -210,6 +210,12 @@ static void close_objective(struct objective *objective)
 	free(pretraining);
 }
 
+/* Seconds that the loop has waited for data so far. */
+static double pretraining_waited(const struct objective *objective)
+{
+	return step_reader_waited(self(objective)->reader);
+}
+
 enum status pretraining_create(struct objective **out, const struct pretraining_settings *settings)
 {
 	*out = NULL;
@@ -242,9 +248,4 @@ enum status pretraining_create(struct objective **out, const struct pretraining_
 failed:
 	close_objective(&pretraining->objective);
 	return status;
-}
-
-double pretraining_waited(const struct objective *objective)
-{
-	return step_reader_waited(self(objective)->reader);
 }

@@ -34,7 +34,4 @@ MUST_USE enum status pretraining_score(const struct model *model, struct activat
 				       struct comm *comm, struct instances *instances, int64_t limit,
 				       struct batch_capacity capacity, struct measures *out);
 
-/* Seconds that the loop has waited for data so far. */
-double pretraining_waited(const struct objective *objective);
-
 #endif

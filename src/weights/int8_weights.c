@@ -137,7 +137,7 @@ static enum status mark(const struct weights_file *file, struct model *model)
 	for (int64_t i = 0; i < file->count; i++) {
 		int64_t p = model_find_parameter(model, tensor_name_from(file->tensors[i].name).name);
 		if (p >= 0 && !file->tensors[i].row_scales)
-			model->weights[places[p].weight]->unquantised = true;
+			model->weights[places[p].weight]->unquantized = true;
 	}
 	free(places);
 	return OK;

@@ -19,7 +19,7 @@ bool int8_weight_fits(const struct weight *weight);
 MUST_USE enum status int8_weights_save(const char *folder, const struct model_folder_content *content, const bool *kept,
 				       struct folder_files *files);
 /* Sets *out to whether the file that `path` means (weights_file_find) has weights in int8. If so, and `model` is not NULL, marks
- * the model's other weights as `unquantised`; this must precede model_allocate. */
+ * the model's other weights as `unquantized`; this must precede model_allocate. */
 MUST_USE enum status int8_weights_mark(const char *path, struct model *model, bool *out);
 
 #endif

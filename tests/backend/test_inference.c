@@ -541,7 +541,7 @@ static void weights_have_room_for_both_forms(void **state)
 	for (int64_t inputs = 1; inputs <= 96; inputs++) {
 		struct weight w = {.use = WEIGHT_LINEAR, .master = {.dtype = DTYPE_F32, .rows = 48, .columns = inputs}};
 		size_t in_int8 = be->functions->weight_copy_bytes(be, &w);
-		w.unquantised = true;
+		w.unquantized = true;
 		assert_true(be->functions->weight_copy_bytes(be, &w) >= in_int8);
 	}
 	backend_close(be);

@@ -26,7 +26,7 @@
 #define _tile_dpbf16ps(out, a, b) emulated_dpbf16ps(out, a, b)
 #define ISA amx_emulated
 #define ISA_amx
-#define inference_quantise_amx_emulated inference_quantise_avx512_bf16
+#define inference_quantize_amx_emulated inference_quantize_avx512_bf16
 #define inference_pack_amx_emulated inference_pack_avx512_bf16
 #define inference_attend_amx_emulated inference_attend_avx512_bf16
 #include "backend/cpu/kernels/inference_product.c"
@@ -65,7 +65,7 @@ static void check_shape(enum dtype type, int64_t rows, int64_t inputs, struct rn
 					 .panel = packed,
 					 .scales = scales,
 					 .sums = sums});
-	plain->quantise(numbers, DTYPE_BF16, rows, inputs, x, row_bytes);
+	plain->quantize(numbers, DTYPE_BF16, rows, inputs, x, row_bytes);
 	struct inference_product a = {.rows = rows,
 				      .inputs = inputs,
 				      .x = type == DTYPE_S8 ? (void *)(x + INT8_ROW_HEADER) : (void *)numbers,

@@ -391,11 +391,11 @@ static void test_dropout_rate(void **state)
 		double p = rates[r];
 		replica.scalars->seed = 77;
 		ones_through_dropout(&c, (struct dropout){.p = p, .site = 5}, first, TOKENS, WIDTH);
-		double sum = 0, neighbours = 0, below = 0;
+		double sum = 0, neighbors = 0, below = 0;
 		for (int64_t i = 0; i < TOKENS * WIDTH; i++) {
 			assert_true(first[i] == 0 || fabs(first[i] * (1 - p) - 1) < 1e-4);
 			sum += first[i];
-			neighbours += first[i] != 0 && i % WIDTH > 0 && first[i - 1] != 0;
+			neighbors += first[i] != 0 && i % WIDTH > 0 && first[i - 1] != 0;
 			below += first[i] != 0 && i >= WIDTH && first[i - WIDTH] != 0;
 		}
 		/* The mean stays 1, and two neighbors are kept independently of each other: within five standard
@@ -403,7 +403,7 @@ static void test_dropout_rate(void **state)
 		double count = TOKENS * WIDTH, keep = 1 - p;
 		assert_true(fabs(sum / count - 1) < 5 * sqrt(p / keep / count));
 		double pair = 5 * sqrt(keep * keep * (1 - keep * keep) * 3 / count);
-		assert_true(fabs(neighbours / (count - TOKENS) - keep * keep) < pair);
+		assert_true(fabs(neighbors / (count - TOKENS) - keep * keep) < pair);
 		assert_true(fabs(below / (count - WIDTH) - keep * keep) < pair);
 
 		/* Another site, sample or seed gives another mask: as many agreements as by chance. */

@@ -481,7 +481,7 @@ static const struct change {
 	{"forgets clipping", forgets_clipping, false},
 	{"keeps the loss scale in gradients", keeps_loss_scale_in_gradients, false},
 	{"steps on infinite gradients", steps_on_infinite_gradients, false},
-	{"forgets to normalise gradients", forgets_to_normalize, false},
+	{"forgets to normalize gradients", forgets_to_normalize, false},
 	{"forgets gradient averaging", forgets_gradient_averaging, false},
 	{"forgets the trust ratio", forgets_trust_ratio, false},
 	{"adapts tensors that it should not", adapts_all_tensors, false},

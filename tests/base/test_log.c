@@ -52,13 +52,13 @@ static void capture(void (*show)(void), int columns, struct buffer *out)
 	buffer_append(out, "", 0);
 }
 
-static void use_terminal(const char *term, const char *no_colour, const char *locale)
+static void use_terminal(const char *term, const char *no_color, const char *locale)
 {
 	unsetenv("LC_ALL");
 	unsetenv("LC_CTYPE");
 	setenv("TERM", term, 1);
-	if (no_colour)
-		setenv("NO_COLOR", no_colour, 1);
+	if (no_color)
+		setenv("NO_COLOR", no_color, 1);
 	else
 		unsetenv("NO_COLOR");
 	if (locale)
@@ -346,7 +346,7 @@ static void show_to_file(void)
 	log_note("not kept");
 }
 
-static void lines_go_to_a_file_without_colours(void **state)
+static void lines_go_to_a_file_without_colors(void **state)
 {
 	struct buffer out = {0}, text = {0};
 	capture(show_to_file, 80, &out);
@@ -419,7 +419,7 @@ int main(void)
 		cmocka_unit_test(lines_elsewhere),
 		cmocka_unit_test(progress_within_progress),
 		cmocka_unit_test(threads_do_not_mix),
-		cmocka_unit_test(lines_go_to_a_file_without_colours),
+		cmocka_unit_test(lines_go_to_a_file_without_colors),
 		cmocka_unit_test(closed_standard_error_is_survived),
 		cmocka_unit_test(numbers_for_people),
 	};

@@ -121,7 +121,7 @@ static void test_any_numbers(void **state)
 						.x = {.label = "x"},
 						.y = {.label = "y", .logarithmic = logarithmic, .from_zero = points == 2}};
 					chart_add_series(&chart, (struct chart_series){.label = "a <b>",
-										       .colour = 1,
+										       .color = 1,
 										       .x = x,
 										       .y = y,
 										       .low = low,
@@ -142,9 +142,9 @@ static void test_curve_lies_in_the_frame(void **state)
 {
 	double x[5] = {0, 1, 2, 3, 4}, y[5] = {9.7, 7, 6.9, 6.5, 6.1};
 	struct chart chart = {.title = "Loss", .x = {.label = "tokens"}, .y = {.label = "nats"}};
-	chart_add_series(&chart, (struct chart_series){.label = "training", .colour = 1, .x = x, .y = y, .count = 5});
+	chart_add_series(&chart, (struct chart_series){.label = "training", .color = 1, .x = x, .y = y, .count = 5});
 	chart_add_series(&chart,
-			 (struct chart_series){.label = "held out", .colour = 2, .dots = true, .x = x, .y = y, .count = 5});
+			 (struct chart_series){.label = "held out", .color = 2, .dots = true, .x = x, .y = y, .count = 5});
 	struct buffer out = {0};
 	chart_svg(&chart, &out);
 	const char *box = strstr(buffer_string(&out), "data-box=\"");

@@ -121,7 +121,7 @@ static void damage_is_named_by_its_line(void **state)
 		     read_with(&conll, "a O\n", 4, (struct conll_options){.word_column = -3}));
 }
 
-static void such_files_are_recognised(void **state)
+static void such_files_are_recognized(void **state)
 {
 	static const struct {
 		const char *text;
@@ -137,7 +137,7 @@ static void such_files_are_recognised(void **state)
 		{"", false},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-		if (conll_recognise(cases[i].text, strlen(cases[i].text)) != cases[i].is)
+		if (conll_recognize(cases[i].text, strlen(cases[i].text)) != cases[i].is)
 			fail_msg("case %zu", i);
 }
 
@@ -146,7 +146,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(columns_are_words_and_tags), cmocka_unit_test(documents_begin_with_docstart),
 		cmocka_unit_test(a_hash_may_be_a_word),       cmocka_unit_test(damage_is_named_by_its_line),
-		cmocka_unit_test(such_files_are_recognised),
+		cmocka_unit_test(such_files_are_recognized),
 	};
 	log_level = LOG_QUIET;
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);

@@ -236,7 +236,7 @@ static void test_warc(void **state)
 	buffer_release(&header);
 }
 
-static void test_recognised(void **state)
+static void test_recognized(void **state)
 {
 	static const struct {
 		const char *beginning;
@@ -257,7 +257,7 @@ static void test_recognised(void **state)
 		     {"", -1}};
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
 		enum record_form form;
-		bool known = records_recognise(files[i].beginning, strlen(files[i].beginning), &form);
+		bool known = records_recognize(files[i].beginning, strlen(files[i].beginning), &form);
 		if (known != (files[i].form >= 0) || (known && (int)form != files[i].form))
 			fail_msg("'%s'", files[i].beginning);
 	}
@@ -268,7 +268,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_json),       cmocka_unit_test(test_text_key),      cmocka_unit_test(test_cirrus),
 		cmocka_unit_test(test_wiki_xml),   cmocka_unit_test(test_wikiextractor), cmocka_unit_test(test_warc),
-		cmocka_unit_test(test_recognised),
+		cmocka_unit_test(test_recognized),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
 	const char *path = fuzz_file("words", bytes, count);
 	char *text = fuzz_copy(bytes, count);
-	conll_recognise(text, count);
+	conll_recognize(text, count);
 	free(text);
 	for (int column = -2; column <= 2; column++) {
 		struct conll conll;

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	else
 		fuzz_records(RECORDS_JSON, bytes[0] & 4 ? "a.b" : "text", bytes, count);
 	enum record_form form;
-	if (records_recognise((const char *)bytes + 1, count - 1, &form))
+	if (records_recognize((const char *)bytes + 1, count - 1, &form))
 		BUG_IF(form > RECORDS_WARC);
 	if (records_find_text_key("fuzz", (const char *)bytes + 1, count - 1, &key) == OK)
 		BUG_IF(!key);

@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	struct text_file file;
 	if (text_file_read(&file, fuzz_file("words.json", bytes + 1, count - 1), TEXT_FILE_LIMIT) != OK)
 		return 0;
-	if (tag_json_recognise(buffer_string(&file.text), file.text.size)) {
+	if (tag_json_recognize(buffer_string(&file.text), file.text.size)) {
 		struct tag_json_facts facts;
 		struct conll conll;
 		if (tag_json_read(&conll, &file, &settings, &facts) == OK) {

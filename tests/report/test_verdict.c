@@ -107,7 +107,7 @@ static void test_grades(void **state)
 	made.steps = 400;
 	verdict = judge(&task, &made);
 	assert_int_equal(verdict.grade, GRADE_NOT_YET);
-	assert_int_equal(verdict.colour, VERDICT_PLAIN);
+	assert_int_equal(verdict.color, VERDICT_PLAIN);
 
 	made = (struct made){.steps = 400,
 			     .evaluate_every = 20,
@@ -249,7 +249,7 @@ static void test_courses(void **state)
 	static const double overfitted[][2] = {{0.4, 0.80}, {0.35, 0.86}, {0.5, 0.85}, {0.9, 0.84}};
 	struct verdict verdict = judge_course(100, overfitted, 4);
 	assert_string_equal(verdict.headline, "Finished: overfitted since step 200");
-	assert_int_equal(verdict.colour, VERDICT_WARNING);
+	assert_int_equal(verdict.color, VERDICT_WARNING);
 	assert_non_null(strstr(verdict.more,
 			       "At step 200, accuracy on the dev set was 86.0 %; since then it has become 84.0 %, and the "
 			       "loss there has risen: more steps would not help."));
@@ -262,11 +262,11 @@ static void test_courses(void **state)
 	static const double improving[][2] = {{0.6, 0.60}, {0.5, 0.70}, {0.4, 0.76}};
 	verdict = judge_course(100, improving, 3);
 	assert_string_equal(verdict.headline, "Finished after too few updates: it was still improving");
-	assert_int_equal(verdict.colour, VERDICT_WARNING);
+	assert_int_equal(verdict.color, VERDICT_WARNING);
 	assert_non_null(strstr(verdict.more, "From step 200 to the last, accuracy on the dev set went from 70.0 % to 76.0 %"));
 	verdict = judge_course(400, improving, 3);
 	assert_string_equal(verdict.headline, "Finished: it was still improving");
-	assert_int_equal(verdict.colour, VERDICT_GOOD);
+	assert_int_equal(verdict.color, VERDICT_GOOD);
 }
 
 /* Words alone are better than the run, whatever its course; or they are not. */
@@ -279,7 +279,7 @@ static void test_words_alone(void **state)
 	words_alone = 0.9;
 	struct verdict verdict = judge_course(100, surer, 4);
 	assert_string_equal(verdict.headline, "Finished below words alone");
-	assert_int_equal(verdict.colour, VERDICT_WARNING);
+	assert_int_equal(verdict.color, VERDICT_WARNING);
 	assert_non_null(strstr(verdict.text,
 			       "accuracy 86.1 %, loss 0.900; always answering the most frequent label "
 			       "(\xE2\x80\x9Cnegative\xE2\x80\x9D) would give 50.0 % on the training data; words alone "
@@ -289,7 +289,7 @@ static void test_words_alone(void **state)
 	assert_string_equal(verdict.headline, "Finished below words alone after too few updates: it was still improving");
 	verdict = judge_course(400, improving, 3);
 	assert_string_equal(verdict.headline, "Finished below words alone: it was still improving");
-	assert_int_equal(verdict.colour, VERDICT_WARNING);
+	assert_int_equal(verdict.color, VERDICT_WARNING);
 	words_alone = 0.861;
 	assert_string_equal(judge_course(100, surer, 4).headline, "Finished: it has learned");
 	words_alone = NAN;
@@ -331,7 +331,7 @@ static void test_baselines(void **state)
 	made.finished = true;
 	verdict = judge(&task, &made);
 	assert_string_equal(verdict.headline, "Finished no better than copying");
-	assert_int_equal(verdict.colour, VERDICT_WARNING);
+	assert_int_equal(verdict.color, VERDICT_WARNING);
 	made.share = 0.6;
 	made.finished = false;
 	verdict = judge(&task, &made);

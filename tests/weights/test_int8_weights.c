@@ -191,8 +191,8 @@ static void read_back(void **state)
 	}
 
 	assert_ok(int8_weights_mark(folder, model, &any));
-	assert_true(model->weights[second]->unquantised);
-	assert_false(model->layers[0].qkv.unquantised);
+	assert_true(model->weights[second]->unquantized);
+	assert_false(model->layers[0].qkv.unquantized);
 	assert_ok(model_allocate_copies(model));
 	assert_ok(model_folder_load(folder, model, MISSING_NOTHING, NULL, NULL));
 	for (int64_t i = 0; i < model->parameter_count; i++) {

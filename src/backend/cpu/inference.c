@@ -36,25 +36,25 @@ static const void *vector_of(const struct weight *weight)
 /* ---- int8 rows ---- */
 
 /* Quantizes rows [first, first + rows) of x to int8 rows at `out`, which is where row 0 belongs. */
-static void quantise_rows(const struct tensor *x, void *out, int64_t first, int64_t rows)
+static void quantize_rows(const struct tensor *x, void *out, int64_t first, int64_t rows)
 {
 	const struct inference_kernels *kernels = inference_kernels();
 	int64_t row_bytes = int8_row_bytes(kernels, x->columns);
-	kernels->quantise(tensor_at(x, first, 0), x->dtype, rows, x->columns, (char *)out + first * row_bytes, row_bytes);
+	kernels->quantize(tensor_at(x, first, 0), x->dtype, rows, x->columns, (char *)out + first * row_bytes, row_bytes);
 }
 
-struct quantise_call {
+struct quantize_call {
 	const struct tensor *x;
 	void *out;
 	int64_t rows; /* per task */
 };
 
-static void quantise_task(void *context, int64_t index, int worker)
+static void quantize_task(void *context, int64_t index, int worker)
 {
 	(void)worker;
-	const struct quantise_call *call = context;
+	const struct quantize_call *call = context;
 	int64_t first = index * call->rows;
-	quantise_rows(call->x, call->out, first, smaller(call->rows, call->x->rows - first));
+	quantize_rows(call->x, call->out, first, smaller(call->rows, call->x->rows - first));
 }
 
 /* Rows per task of a pass over all rows. */
@@ -64,10 +64,10 @@ static int64_t pass_rows(const struct replica *r, int64_t rows)
 	return larger(1, smaller(PASS_ROWS, (rows + tasks - 1) / tasks));
 }
 
-static void quantise_all(const struct replica *r, const struct tensor *x, void *out)
+static void quantize_all(const struct replica *r, const struct tensor *x, void *out)
 {
-	struct quantise_call call = {x, out, pass_rows(r, x->rows)};
-	pool_run(r->backend->pool, (x->rows + call.rows - 1) / call.rows, quantise_task, &call);
+	struct quantize_call call = {x, out, pass_rows(r, x->rows)};
+	pool_run(r->backend->pool, (x->rows + call.rows - 1) / call.rows, quantize_task, &call);
 }
 
 static size_t inference_twin_bytes(struct backend *be, int64_t rows, int64_t columns, bool gradient)
@@ -86,7 +86,7 @@ struct product_rows inference_rows(struct replica *r, const struct packed_weight
 	rows.x = x->twin;
 	if (!x->twin) {
 		BUG_IF(x->rows * rows.row_bytes > scratch_of(r)->operand_bytes);
-		quantise_all(r, x, scratch_of(r)->operand);
+		quantize_all(r, x, scratch_of(r)->operand);
 		rows.x = scratch_of(r)->operand;
 	}
 	return rows;
@@ -193,7 +193,7 @@ static void linear_task(void *context, int64_t index, int worker)
 		});
 	}
 	if (call->whole_rows)
-		quantise_rows(&call->y, call->y.twin, row, rows);
+		quantize_rows(&call->y, call->y.twin, row, rows);
 }
 
 static void linear_run(struct replica *r, struct linear_call *call, const struct weight *w, const struct weight *b,
@@ -211,7 +211,7 @@ static void linear_run(struct replica *r, struct linear_call *call, const struct
 	call->past = !call->y.twin && tensor_is_large(&call->y);
 	pool_run(r->backend->pool, call->cut.row_tasks * call->cut.panel_tasks, linear_task, call);
 	if (call->y.twin && !call->whole_rows)
-		quantise_all(r, &call->y, call->y.twin);
+		quantize_all(r, &call->y, call->y.twin);
 }
 
 static void inference_linear_fwd(struct replica *r, const struct linear_fwd *a)
@@ -231,7 +231,7 @@ static void inference_gated_fwd(struct replica *r, const struct gated_fwd *a)
 {
 	cpu_gated_fwd(r, a);
 	if (a->y.twin)
-		quantise_all(r, &a->y, a->y.twin);
+		quantize_all(r, &a->y, a->y.twin);
 }
 
 /* ---- norms ---- */
@@ -272,7 +272,7 @@ static void norm_rows(const struct norm_call *call, const float *sums, int64_t r
 	}
 	kernels_of(call->r)->norm_fwd(&norm);
 	if (a->y.twin)
-		quantise_rows(&a->y, a->y.twin, row, rows);
+		quantize_rows(&a->y, a->y.twin, row, rows);
 }
 
 /* Product and then norms of some rows. */
@@ -369,7 +369,7 @@ static void embed_task(void *context, int64_t index, int worker)
 		.y = tensor_at(&a->y, row, 0),
 	});
 	if (a->y.twin)
-		quantise_rows(&a->y, a->y.twin, row, rows);
+		quantize_rows(&a->y, a->y.twin, row, rows);
 }
 
 static void inference_embed_fwd(struct replica *r, const struct embed_fwd *a)
@@ -418,7 +418,7 @@ static void attention_task(void *context, int64_t index, int worker)
 		});
 	}
 	if (a->y.twin && call->groups == 1)
-		quantise_rows(&a->y, a->y.twin, first, length);
+		quantize_rows(&a->y, a->y.twin, first, length);
 }
 
 /* bf16 heads of the usual sizes have a kernel for sequences of up to ATTENTION_LENGTH tokens. Which kernel a sequence gets
@@ -445,7 +445,7 @@ static void inference_attention_fwd(struct replica *r, const struct attention_fw
 		pool_run(r->backend->pool, a->batch->sequence_count * call.groups, attention_task, &call);
 	}
 	if (a->y.twin && !(has_kernel(a) && all_short && call.groups == 1))
-		quantise_all(r, &a->y, a->y.twin);
+		quantize_all(r, &a->y, a->y.twin);
 }
 
 /* ---- the back end ---- */

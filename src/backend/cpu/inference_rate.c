@@ -60,7 +60,7 @@ double inference_gemm_rate(struct backend *be)
 	inference_weight_pack(be, &weight, &(struct weight_rows){.count = WIDTH, .dtype = DTYPE_F32, .data = master});
 	measure.weight = packed(&weight);
 	if (be->int8) {
-		inference_kernels()->quantise(x, be->dtype, ROWS, WIDTH, rows, int8_row);
+		inference_kernels()->quantize(x, be->dtype, ROWS, WIDTH, rows, int8_row);
 		measure.x = rows;
 		measure.row_bytes = int8_row;
 	}

@@ -51,7 +51,7 @@ size_t inference_weight_bytes(struct backend *be, const struct weight *weight)
 {
 	struct packed_weight measured;
 	struct weight in_int8 = *weight;
-	in_int8.unquantised = false;
+	in_int8.unquantized = false;
 	/* A weight excluded from int8 may still be packed in int8 as a trial. For a narrow weight that takes more memory,
 	 * because its rows are padded. */
 	size_t bytes = describe(&measured, be, weight, NULL), other = describe(&measured, be, &in_int8, NULL);

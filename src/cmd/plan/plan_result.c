@@ -202,7 +202,7 @@ enum status plan_step_with(const struct plan *plan, const struct plan_result *re
 	return OK;
 }
 
-enum status plan_duration(const struct plan *plan, int64_t devices, double *out_seconds)
+static enum status plan_duration(const struct plan *plan, int64_t devices, double *out_seconds)
 {
 	*out_seconds = 0;
 	for (int64_t i = 0; i < plan->phase_count; i++) {

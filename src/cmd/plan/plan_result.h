@@ -26,7 +26,6 @@ int64_t plan_batch_size(const struct plan *plan, const struct plan_phase *phase,
 int64_t plan_steps(const struct plan *plan, const struct plan_phase *phase, int64_t devices);
 MUST_USE enum status plan_compute(const struct plan *plan, const struct plan_phase *phase, int64_t devices,
 				  struct plan_result *out);
-MUST_USE enum status plan_duration(const struct plan *plan, int64_t devices, double *out_seconds);
 MUST_USE enum status plan_find_devices(const struct plan *plan, double seconds, int64_t *out_devices, double *out_best);
 /* Seconds that a step of the phase takes on one device, in micro-batches of `micro_sequences` sequences; 0: as in `result`. */
 double plan_alone(const struct plan *plan, const struct plan_phase *phase, const struct plan_result *result,

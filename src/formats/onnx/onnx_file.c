@@ -34,7 +34,6 @@ void onnx_graph_release(struct onnx_graph *graph)
 	buffer_release(&graph->nodes);
 	buffer_release(&graph->inputs);
 	buffer_release(&graph->outputs);
-	buffer_release(&graph->metadata);
 	free(graph->tensors);
 	*graph = (struct onnx_graph){0};
 }
@@ -176,11 +175,6 @@ static void put_entry(struct buffer *out, int field, const char *key, const char
 	protobuf_message(out, field, &entry);
 }
 
-void onnx_metadata(struct onnx_graph *graph, const char *key, const char *value)
-{
-	put_entry(&graph->metadata, MODEL_METADATA, key, value);
-}
-
 /* ---- The file ---- */
 
 struct onnx_writer {
@@ -305,7 +299,7 @@ static void put_graph(struct buffer *out, const struct onnx_graph *graph)
 	}
 }
 
-static void put_model(struct buffer *out, const struct onnx_graph *graph, uint64_t graph_bytes)
+static void put_model(struct buffer *out, uint64_t graph_bytes)
 {
 	struct buffer opset = {0};
 	protobuf_integer(out, MODEL_IR_VERSION, IR_VERSION);
@@ -313,8 +307,6 @@ static void put_model(struct buffer *out, const struct onnx_graph *graph, uint64
 	protobuf_text(out, MODEL_PRODUCER_VERSION, VERSION);
 	protobuf_integer(&opset, OPSET_VERSION, OPSET);
 	protobuf_message(out, MODEL_OPSET, &opset);
-	buffer_append(out, graph->metadata.data, graph->metadata.size);
-	out->failed |= graph->metadata.failed;
 	protobuf_key(out, MODEL_GRAPH, PROTOBUF_BYTES);
 	protobuf_varint(out, graph_bytes);
 }
@@ -351,7 +343,7 @@ static enum status write_model(struct onnx_writer *writer, const char *path, con
 		TRY_GOTO(tensor_bytes(writer, true, &tensors), done);
 		TRY_GOTO(file_writer_open(&writer->data, data_path), done);
 	}
-	put_model(&front, writer->graph, graph.size + tensors);
+	put_model(&front, graph.size + tensors);
 	buffer_append(&front, graph.data, graph.size);
 	front.failed |= graph.failed;
 	TRY_GOTO(buffer_status(&front), done);

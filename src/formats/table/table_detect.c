@@ -126,7 +126,7 @@ static enum status tabs_are_quoted(const struct table *table, bool *out)
 
 /* Unless the file name says otherwise, text with commas may be prose, so its first line must look like column names. Letters of
  * two bytes are those of alphabets; scripts without spaces between words have letters of three. */
-bool table_begins_with_names(const char *text, size_t size, char delimiter)
+static bool table_begins_with_names(const char *text, size_t size, char delimiter)
 {
 	const char *newline = memchr(text, '\n', size);
 	size_t end = newline ? (size_t)(newline - text) : size;

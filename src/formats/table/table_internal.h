@@ -45,8 +45,6 @@ void table_replace_separator(struct table *table);
 MUST_USE enum status table_detect(struct table *table, enum table_hint hint, const struct table_options *options);
 /* The number of fields that most rows of a delimited text have; that of the first row if no number is more frequent. */
 MUST_USE enum status table_usual_fields(const struct table *table, int64_t *out);
-/* Whether the first line has nothing but words without spaces between delimiters, as names of columns are. */
-bool table_begins_with_names(const char *text, size_t size, char delimiter);
 /* Drops spaces around a name. */
 void table_trim_name(const char **begin, size_t *size);
 /* Whether a field is one of these names, ignoring case and spaces around it. */

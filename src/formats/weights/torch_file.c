@@ -231,7 +231,6 @@ static enum status find_state_dict(struct torch_file *file, const struct pickle_
 		return OK;
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		*out = pickle_member(root, keys[i]);
-		file->state_key = keys[i];
 		if (has_tensors(*out))
 			return OK;
 	}

@@ -15,7 +15,6 @@ struct torch_file {
 	struct stored_tensor *tensors; /* those of the state dict, in its order */
 	int64_t count, capacity;
 	struct name_list notes; /* "key=value" for numbers and texts beside them, "key=a list" and the like for the rest */
-	const char *state_key;  /* the key of the state dict, such as "model", if it is inside another dict, or NULL */
 	const char *path;
 	struct file_map map;
 	struct zip zip;

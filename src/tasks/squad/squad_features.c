@@ -29,12 +29,6 @@ static bool parts_words(uint32_t c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == 0x202F;
 }
 
-static bool is_ideograph(uint32_t c)
-{
-	return (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0xF900 && c <= 0xFAFF) ||
-	       (c >= 0x20000 && c <= 0x2FA1F);
-}
-
 static enum status room_for_tokens(struct maker *maker, int64_t count)
 {
 	struct squad_features *f = maker->out;
@@ -88,7 +82,7 @@ static enum status add_paragraph(struct maker *maker, const struct squad_paragra
 	while (at < paragraph->text_size) {
 		uint32_t c;
 		int64_t next = at + (int64_t)utf8_decode(paragraph->text + at, (size_t)(paragraph->text_size - at), &c);
-		bool gap = parts_words(c), alone = !whole_words && is_ideograph(c);
+		bool gap = parts_words(c), alone = !whole_words && utf8_is_ideograph(c);
 		if (begin >= 0 && (gap || alone)) {
 			TRY(add_word(maker, paragraph, number++, begin, at));
 			begin = -1;

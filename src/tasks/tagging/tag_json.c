@@ -41,7 +41,7 @@ static bool is_list(const char *text, size_t size)
 	return at < size && text[at] == '[';
 }
 
-bool tag_json_recognise(const char *text, size_t size)
+bool tag_json_recognize(const char *text, size_t size)
 {
 	size_t at = skip_space(text, size, 0);
 	if (is_list(text, size))

@@ -9,7 +9,7 @@
 #include "tasks/tagging/tags.h"
 
 /* Does the text begin like such a file? */
-bool tag_json_recognise(const char *text, size_t size);
+bool tag_json_recognize(const char *text, size_t size);
 
 struct tag_json_settings {
 	bool needs_tags;                 /* otherwise a file may have only words, and spans are ignored */

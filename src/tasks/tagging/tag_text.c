@@ -282,8 +282,8 @@ static enum status has_tag_column(const struct task_state *state, const char *by
 	struct conll_options options = {.needs_tags = false};
 	struct known_tags known = {.labels = &state->labels};
 	TRY(choose_columns(&state->settings, true, &options));
-	*out = conll_recognise(bytes, size) || conll_is_treebank(bytes, size) || conll_has_header(bytes, size) ||
-	       (conll_recognise_tags(bytes, size, options.tag_column, is_known_tag, &known) && known.lettered * 2 > known.found);
+	*out = conll_recognize(bytes, size) || conll_is_treebank(bytes, size) || conll_has_header(bytes, size) ||
+	       (conll_recognize_tags(bytes, size, options.tag_column, is_known_tag, &known) && known.lettered * 2 > known.found);
 	return OK;
 }
 
@@ -457,7 +457,7 @@ static enum status read_file(const struct task_state *state, enum task_use use, 
 	struct text_file content;
 	TRY(text_file_read(&content, path, TEXT_FILE_LIMIT));
 	const char *bytes = buffer_string(&content.text);
-	if (tag_json_recognise(bytes, content.text.size)) {
+	if (tag_json_recognize(bytes, content.text.size)) {
 		enum status status = read_json(state, use, text, &content);
 		text_file_release(&content);
 		return status;
@@ -518,7 +518,7 @@ static enum tag_words find_words(const struct tag_text *text)
 		const char *word = text->words[w];
 		size_t size = strlen(word), first = utf8_decode(word, size, &c);
 		single += first == size;
-		ideographs += tag_is_ideograph(c);
+		ideographs += utf8_is_ideograph(c);
 	}
 	bool characters = ideographs * 10 >= text->word_count && single * 1000 >= text->word_count * 999;
 	return characters && !memchr(text->running, true, (size_t)text->sentence_count) ? WORDS_CHARACTERS : WORDS_TOKENS;

@@ -22,7 +22,7 @@ static inline struct tagging_settings *tagging_settings(const struct task_state 
 struct tag_text {
 	struct conll *files;
 	int64_t *first_words, *first_sentences; /* [file_count + 1] */
-	int64_t file_count, file_room, sentence_count, word_count;
+	int64_t file_count, sentence_count, word_count;
 	int64_t *starts;    /* [sentence_count + 1] first word of each sentence */
 	const char **texts; /* [sentence_count] the text, or the words separated by spaces */
 	bool *running;      /* [sentence_count] it was a text, which has been cut into words */

@@ -6,15 +6,10 @@
 #include "base/memory.h"
 #include "text/unicode.h"
 
-bool tag_is_ideograph(uint32_t c)
-{
-	return (c >= 0x3400 && c <= 0x9FFF) || (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x20000 && c <= 0x3FFFF);
-}
-
 /* Is the character never part of a longer word? */
 static bool stands_alone(uint32_t c)
 {
-	return utf8_is_space(c) || tag_is_ideograph(c) ||
+	return utf8_is_space(c) || utf8_is_ideograph(c) ||
 	       (c < UNICODE_LIMIT && (unicode_flags(UNICODE_HUGGINGFACE, c) & UNICODE_PUNCTUATION));
 }
 

@@ -12,8 +12,6 @@ enum tag_words {
 	WORDS_CHARACTERS, /* each character is a word, as in the files that the model was trained on */
 };
 
-bool tag_is_ideograph(uint32_t c);
-
 struct tag_word {
 	size_t begin, end; /* bytes of the text */
 	int64_t first;     /* its first token, from which its tag is read; WORDS_CHARACTERS: -1 */

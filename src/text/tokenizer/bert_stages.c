@@ -1,10 +1,12 @@
-/* BERT's parts as stages: the settings of a BertNormalizer, what it makes of a piece, and the words of a BertPreTokenizer. */
-#include "text/tokenizer/bert_stages.h"
+/* BERT's normalizer and pre-tokenizer as stages, for tokenizers that have only some of BERT's parts; with all of them, texts take
+ * the shorter way of tokenizer_walk.h. */
+#include "text/tokenizer/tokenizer_parts.h"
 
 #include <stdlib.h>
 #include "base/memory.h"
 
-enum status bert_normalizer_read(const struct part *part, struct tokenizer_settings *settings)
+/* Reads the members of a BertNormalizer into `settings`. */
+static enum status bert_normalizer_read(const struct part *part, struct tokenizer_settings *settings)
 {
 	bool clean = true;
 	const struct json *strip_accents = json_member(part->object, "strip_accents");

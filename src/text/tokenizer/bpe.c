@@ -1,5 +1,7 @@
-/* Byte-pair encoding, the model of RoBERTa, ModernBERT and their like. */
-#include "text/tokenizer/bpe.h"
+/* Byte-pair encoding (Sennrich et al. 2016), the model of RoBERTa, ModernBERT and their like: a word begins as its characters or
+ * bytes, and the pair of neighbors that was merged first when the vocabulary was learned is merged again, until no pair is left.
+ */
+#include "text/tokenizer/tokenizer_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

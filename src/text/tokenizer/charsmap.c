@@ -130,7 +130,8 @@ static int base64_digit(char c)
 	return found ? (int)(found - digits) : -1;
 }
 
-enum status charsmap_init_base64(struct charsmap *out, const char *name, const char *text, size_t size)
+/* The same from base64. */
+static enum status charsmap_init_base64(struct charsmap *out, const char *name, const char *text, size_t size)
 {
 	struct buffer bytes = {0};
 	uint32_t bits = 0;

@@ -19,8 +19,6 @@ struct charsmap {
 
 /* Reads a map from its bytes; without bytes, it replaces nothing. ERR_DATA, naming `name`, if they are not such a map. */
 MUST_USE enum status charsmap_init(struct charsmap *out, const char *name, const void *bytes, size_t size);
-/* The same from base64. */
-MUST_USE enum status charsmap_init_base64(struct charsmap *out, const char *name, const char *text, size_t size);
 void charsmap_release(struct charsmap *map);
 
 /* The replacement (NUL-terminated) of the shortest or the longest sequence that the text begins with, and the size of the

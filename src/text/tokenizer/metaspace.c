@@ -1,10 +1,10 @@
-/* The Metaspace and WhitespaceSplit pre-tokenizers. */
-#include "text/tokenizer/metaspace.h"
+/* The Metaspace and WhitespaceSplit pre-tokenizers. Metaspace is sentencepiece's way: a mark (U+2581) takes the place of each
+ * space and belongs to the word behind it. */
+#include "text/tokenizer/tokenizer_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
-#include "text/tokenizer/chain.h"
 #include "text/unicode.h"
 #include "text/utf8.h"
 

@@ -1,5 +1,5 @@
 /* Whitespace, Punctuation, Digits, and Split of a tokenizer.json. */
-#include "text/tokenizer/split_stages.h"
+#include "text/tokenizer/tokenizer_parts.h"
 
 #include <stdlib.h>
 #include <string.h>

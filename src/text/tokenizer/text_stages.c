@@ -1,10 +1,9 @@
 /* Lowercase, StripAccents, Strip, Prepend, and Replace of a tokenizer.json. */
-#include "text/tokenizer/text_stages.h"
+#include "text/tokenizer/tokenizer_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
-#include "text/tokenizer/chain.h"
 #include "text/tokenizer/plain_characters.h"
 #include "text/unicode.h"
 #include "text/utf8.h"

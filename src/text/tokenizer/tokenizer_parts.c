@@ -1,17 +1,12 @@
 /* The parts of a tokenizer.json that bertc knows, and how a chain is read from them. */
+#include "text/tokenizer/tokenizer_parts.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
 #include "base/memory.h"
-#include "text/tokenizer/bert_stages.h"
-#include "text/tokenizer/bpe.h"
 #include "text/tokenizer/byte_level.h"
-#include "text/tokenizer/chain.h"
 #include "text/tokenizer/charsmap.h"
-#include "text/tokenizer/metaspace.h"
-#include "text/tokenizer/split_stages.h"
-#include "text/tokenizer/text_stages.h"
-#include "text/tokenizer/unicode_forms.h"
 #include "text/tokenizer/unigram.h"
 #include "text/tokenizer_wordpiece.h"
 

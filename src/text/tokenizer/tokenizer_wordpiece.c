@@ -118,7 +118,10 @@ void wordpiece_release(struct wordpiece *wordpiece)
 	*wordpiece = (struct wordpiece){.node_count = 0};
 }
 
-int32_t wordpiece_match(const struct wordpiece *wordpiece, int is_continuation, const char *text, size_t size, size_t *out_size)
+/* The longest entry that `text` (size > 0) begins with: its id, and its size (without the prefix) in *out_size; -1 if there is
+ * none. `is_continuation` is 0 at the beginning of a word and 1 within it. */
+static int32_t wordpiece_match(const struct wordpiece *wordpiece, int is_continuation, const char *text, size_t size,
+			       size_t *out_size)
 {
 	uint32_t node = wordpiece->branches[is_continuation][(uint8_t)text[0]];
 	int32_t id = -1;

@@ -1,10 +1,9 @@
 /* NFC, NFD, NFKC, and NFKD of a tokenizer.json. */
-#include "text/tokenizer/unicode_forms.h"
+#include "text/tokenizer/tokenizer_parts.h"
 
 #include <stdlib.h>
 #include <utf8proc.h>
 #include "base/memory.h"
-#include "text/tokenizer/chain.h"
 #include "text/tokenizer/plain_characters.h"
 #include "text/unicode.h"
 #include "text/utf8.h"

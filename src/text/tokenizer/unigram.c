@@ -279,7 +279,8 @@ enum status unigram_new(struct unigram **out, const char *name, const struct uni
 	return status;
 }
 
-int32_t unigram_find(const struct unigram *unigram, const char *text, size_t size)
+/* The id of the piece that is exactly this text, or -1. */
+static int32_t unigram_find(const struct unigram *unigram, const char *text, size_t size)
 {
 	uint32_t unit = 0;
 

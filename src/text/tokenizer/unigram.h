@@ -50,8 +50,6 @@ extern const struct token_model unigram_model;
  * last one is found. */
 MUST_USE enum status unigram_new(struct unigram **out, const char *name, const struct unigram_piece *pieces, int32_t count,
 				 const struct unigram_settings *settings);
-/* The id of the piece that is exactly this text, or -1. */
-int32_t unigram_find(const struct unigram *unigram, const char *text, size_t size);
 /* The size of the longest piece that the text begins with and that is UNIGRAM_USER_DEFINED, or 0. */
 size_t unigram_user_defined(const struct unigram *unigram, const char *text, size_t size);
 

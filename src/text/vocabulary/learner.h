@@ -15,9 +15,6 @@ struct vocab_learner {
 	int64_t words, long_words;
 };
 
-/* ERR_DATA if no word was counted. Fills what the report says about the counted words, and lets merging use the memory that they
- * do not take. */
-MUST_USE enum status vocab_learner_begin(struct vocab_learner *learner, struct vocab_learn_report *report);
 /* Merges the words that `add` gives to the merger, with a progress bar. */
 MUST_USE enum status vocab_learner_merge(struct word_merger *words, struct pair_merger *merger, int32_t size,
 					 int64_t min_frequency);

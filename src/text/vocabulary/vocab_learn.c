@@ -625,7 +625,9 @@ static enum status take_symbols(struct entries *entries, const struct vocab_lear
 	return OK;
 }
 
-enum status vocab_learner_begin(struct vocab_learner *learner, struct vocab_learn_report *report)
+/* ERR_DATA if no word was counted. Fills what the report says about the counted words, and lets merging use the memory that they
+ * do not take. */
+static enum status vocab_learner_begin(struct vocab_learner *learner, struct vocab_learn_report *report)
 {
 	*report = (struct vocab_learn_report){.words = learner->words, .long_words = learner->long_words};
 	TRY(word_counts_distinct(learner->counts, &report->distinct_words));

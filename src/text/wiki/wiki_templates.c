@@ -88,7 +88,7 @@ static const struct {
 };
 
 /* The form in which names are compared: without surrounding space, in lower case (ASCII), with ' ' for '_'. */
-static size_t normalise(const char *name, size_t size, char out[64])
+static size_t normalize(const char *name, size_t size, char out[64])
 {
 	while (size && strchr(" \t\n\r", *name) && *name) {
 		name++;
@@ -123,7 +123,7 @@ const char *wiki_template_pattern(const char *name, size_t size)
 {
 	char normal[64];
 
-	size = normalise(name, size, normal);
+	size = normalize(name, size, normal);
 	if (size == 0)
 		return NULL;
 	for (size_t i = 0; i < sizeof templates / sizeof *templates; i++)

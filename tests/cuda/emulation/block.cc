@@ -31,7 +31,7 @@ constexpr int THREAD_LIMIT = 1024, WARP = 32, WARPGROUP = 128, BARRIERS = 16;
 
 enum state { READY, AT_BARRIER, AT_WARP, AT_WARPGROUP, DONE };
 
-struct fibre {
+struct fiber {
 #ifdef __x86_64__
 	void *stack_pointer;
 #else
@@ -55,7 +55,7 @@ struct barrier {
 	const char *site;
 };
 
-fibre fibres[THREAD_LIMIT], scheduler;
+fiber fibers[THREAD_LIMIT], scheduler;
 meeting meetings[THREAD_LIMIT / WARP];
 int gathered[THREAD_LIMIT / WARPGROUP]; /* threads that have come to a meeting of their warpgroup */
 barrier barriers[BARRIERS];
@@ -84,9 +84,9 @@ unsigned char *stack_of(int thread)
 	return stacks + (size_t)thread * STACK_BYTES;
 }
 
-fibre *fibre_of(int thread)
+fiber *fiber_of(int thread)
 {
-	return thread >= 0 ? &fibres[thread] : &scheduler;
+	return thread >= 0 ? &fibers[thread] : &scheduler;
 }
 
 #ifdef __SANITIZE_ADDRESS__
@@ -100,7 +100,7 @@ void finish_switch(void *saved)
 /* Saves the thread that runs, or the scheduler, and goes on with another thread, or the scheduler (-1). */
 void switch_to(int next, bool for_good = false)
 {
-	fibre *from = fibre_of(current), *to = fibre_of(next);
+	fiber *from = fiber_of(current), *to = fiber_of(next);
 	current = next;
 	if (next >= 0)
 		threadIdx = to->index;
@@ -127,7 +127,7 @@ int next_of_warp(int after)
 	int first = after / WARP * WARP;
 	for (int i = 1; i <= WARP; i++) {
 		int thread = first + (after + i) % WARP;
-		if (thread < thread_count && fibres[thread].state == READY)
+		if (thread < thread_count && fibers[thread].state == READY)
 			return thread;
 	}
 	return -1;
@@ -143,8 +143,8 @@ void release_barrier(int id)
 {
 	barrier *b = &barriers[id];
 	for (int i = 0; i < thread_count; i++)
-		if (fibres[i].state == AT_BARRIER && fibres[i].barrier == id)
-			fibres[i].state = READY;
+		if (fibers[i].state == AT_BARRIER && fibers[i].barrier == id)
+			fibers[i].state = READY;
 	*b = {};
 	access_block_epoch();
 }
@@ -157,7 +157,7 @@ void thread_main()
 	running->invoke(running->parameters);
 	copies_check_done();
 	products_check_done();
-	fibres[current].state = DONE;
+	fibers[current].state = DONE;
 	live_count--;
 	/* Threads that have exited count as arrived at the barrier of the whole block. */
 	if (barriers[0].arrived > 0 && barriers[0].arrived == live_count)
@@ -168,8 +168,8 @@ void thread_main()
 
 void start(int thread)
 {
-	fibre *f = &fibres[thread];
-	*f = fibre();
+	fiber *f = &fibers[thread];
+	*f = fiber();
 	f->index = {thread % blockDim.x, thread / blockDim.x % blockDim.y, thread / (blockDim.x * blockDim.y)};
 #ifdef __x86_64__
 	void **top = reinterpret_cast<void **>(stack_of(thread) + STACK_BYTES);
@@ -222,13 +222,13 @@ __attribute__((noreturn)) void deadlock()
 {
 	fprintf(stderr, "threads of a block wait for each other for ever:\n");
 	for (int i = 0; i < thread_count; i++)
-		if (fibres[i].state != READY && fibres[i].state != DONE)
-			if (i == 0 || fibres[i - 1].state != fibres[i].state || fibres[i - 1].site != fibres[i].site)
+		if (fibers[i].state != READY && fibers[i].state != DONE)
+			if (i == 0 || fibers[i - 1].state != fibers[i].state || fibers[i - 1].site != fibers[i].site)
 				fprintf(stderr, "  thread %d on at %s %s\n", i,
-					fibres[i].state == AT_BARRIER ? "the barrier"
-					: fibres[i].state == AT_WARP  ? "a meeting of its warp"
+					fibers[i].state == AT_BARRIER ? "the barrier"
+					: fibers[i].state == AT_WARP  ? "a meeting of its warp"
 								      : "a meeting of its warpgroup",
-					fibres[i].site);
+					fibers[i].site);
 	emulation_fault("divergent barrier");
 }
 
@@ -263,7 +263,7 @@ void emulation_fault(const char *format, ...)
 	vfprintf(stderr, format, arguments);
 	va_end(arguments);
 	if (current >= 0) {
-		fibre *f = &fibres[current];
+		fiber *f = &fibers[current];
 		fprintf(stderr, "\n  in kernel %s, block (%u, %u, %u) of (%u, %u, %u), thread (%u, %u, %u)",
 			access_kernel_name(running->kernel), blockIdx.x, blockIdx.y, blockIdx.z, gridDim.x, gridDim.y, gridDim.z,
 			f->index.x, f->index.y, f->index.z);
@@ -315,7 +315,7 @@ void emulation_barrier(int id, int threads, const char *site)
 		emulation_fault("barrier at %s while other threads wait at %s", site, b->site);
 	b->site = site;
 	b->wanted = wanted;
-	fibre *f = &fibres[current];
+	fiber *f = &fibers[current];
 	f->state = AT_BARRIER;
 	f->barrier = id;
 	f->site = site;
@@ -337,7 +337,7 @@ void emulation_warp(unsigned mask, void *mine, void (*run)(void *const lanes[32]
 		*m = {mask, 0, site};
 	else if (m->mask != mask || (m->site != site && strcmp(m->site, site) != 0))
 		emulation_fault("lanes of a warp meet at %s (mask %08x) and %s (mask %08x)", site, mask, m->site, m->mask);
-	fibre *f = &fibres[current];
+	fiber *f = &fibers[current];
 	f->brought = mine;
 	f->site = site;
 	m->arrived |= 1u << lane;
@@ -348,7 +348,7 @@ void emulation_warp(unsigned mask, void *mine, void (*run)(void *const lanes[32]
 	}
 	void *lanes[WARP];
 	for (int i = 0; i < WARP; i++) {
-		fibre *other = &fibres[warp * WARP + i];
+		fiber *other = &fibers[warp * WARP + i];
 		lanes[i] = (mask >> i & 1) != 0 ? other->brought : nullptr;
 		if ((mask >> i & 1) != 0)
 			other->state = READY;
@@ -365,7 +365,7 @@ void emulation_warpgroup(void *mine, void (*run)(void *const threads[WARPGROUP])
 {
 	int group = current / WARPGROUP;
 	void *threads[WARPGROUP];
-	fibre *f = &fibres[current];
+	fiber *f = &fibers[current];
 	if ((group + 1) * WARPGROUP > thread_count)
 		emulation_fault("%s: a warpgroup of less than four warps", site);
 	f->brought = mine;
@@ -376,7 +376,7 @@ void emulation_warpgroup(void *mine, void (*run)(void *const threads[WARPGROUP])
 		return;
 	}
 	for (int i = 0; i < WARPGROUP; i++) {
-		fibre *other = &fibres[group * WARPGROUP + i];
+		fiber *other = &fibers[group * WARPGROUP + i];
 		if (strcmp(other->site, site) != 0)
 			emulation_fault("threads of a warpgroup meet at %s and %s", site, other->site);
 		threads[i] = other->brought;

@@ -77,7 +77,7 @@ struct inference_kernels {
 	void (*pack)(const struct panel_pack *a);
 	void (*attend)(const struct inference_attention *a); /* NULL without vdpbf16ps */
 	/* Quantizes rows of activations (F32 or BF16) to int8 rows `out_row` bytes apart. */
-	void (*quantise)(const void *x, enum dtype dtype, int64_t rows, int64_t columns, void *out, int64_t out_row);
+	void (*quantize)(const void *x, enum dtype dtype, int64_t rows, int64_t columns, void *out, int64_t out_row);
 	/* Finds the numbers of a block (rows, panel) that are larger than `limits` (panel), row by row; returns how many. */
 	int64_t (*select)(const float *block, int64_t rows, const float *limits, struct selected *out);
 };

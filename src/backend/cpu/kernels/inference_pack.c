@@ -4,7 +4,7 @@
 #include "backend/int8.h"
 
 void KERNEL(inference_pack)(const struct panel_pack *a);
-void KERNEL(inference_quantise)(const void *x, enum dtype dtype, int64_t rows, int64_t columns, void *out, int64_t out_row);
+void KERNEL(inference_quantize)(const void *x, enum dtype dtype, int64_t rows, int64_t columns, void *out, int64_t out_row);
 
 enum { PANEL = LANES == 4 ? 16 : 2 * LANES, PIECE = 64 };
 #ifdef ISA_neon_mmla
@@ -165,7 +165,7 @@ INLINE uint32_t largest_bits(vector largest)
 	return bits;
 }
 
-INLINE void quantise(const void *x, enum dtype dtype, int64_t rows, int64_t columns, char *out, int64_t out_row)
+INLINE void quantize(const void *x, enum dtype dtype, int64_t rows, int64_t columns, char *out, int64_t out_row)
 {
 	for (int64_t r = 0; r < rows; r++, out += out_row) {
 		const void *row = row_of(x, r, columns, dtype);
@@ -187,10 +187,10 @@ INLINE void quantise(const void *x, enum dtype dtype, int64_t rows, int64_t colu
 	}
 }
 
-void KERNEL(inference_quantise)(const void *x, enum dtype dtype, int64_t rows, int64_t columns, void *out, int64_t out_row)
+void KERNEL(inference_quantize)(const void *x, enum dtype dtype, int64_t rows, int64_t columns, void *out, int64_t out_row)
 {
 	if (dtype == DTYPE_BF16)
-		quantise(x, DTYPE_BF16, rows, columns, out, out_row);
+		quantize(x, DTYPE_BF16, rows, columns, out, out_row);
 	else
-		quantise(x, DTYPE_F32, rows, columns, out, out_row);
+		quantize(x, DTYPE_F32, rows, columns, out, out_row);
 }

@@ -537,7 +537,7 @@ static int64_t select_larger(const float *block, int64_t rows, const float *limi
 
 void KERNEL(inference_pack)(const struct panel_pack *a);
 void KERNEL(inference_attend)(const struct inference_attention *a);
-void KERNEL(inference_quantise)(const void *x, enum dtype dtype, int64_t rows, int64_t columns, void *out, int64_t out_row);
+void KERNEL(inference_quantize)(const void *x, enum dtype dtype, int64_t rows, int64_t columns, void *out, int64_t out_row);
 
 const struct inference_kernels KERNEL(inference_kernels) = {
 	.panel = PANEL,
@@ -552,7 +552,7 @@ const struct inference_kernels KERNEL(inference_kernels) = {
 #endif
 	.multiply_s8 = multiply_s8,
 	.pack = KERNEL(inference_pack),
-	.quantise = KERNEL(inference_quantise),
+	.quantize = KERNEL(inference_quantize),
 	.select = select_larger,
 #ifdef __AVX512BF16__
 	.attend = KERNEL(inference_attend),

@@ -23,7 +23,7 @@ INLINE void statistics(const float *row, int64_t columns, float total, float eps
 }
 
 /* y = gamma (row - mean) rstd [+ beta] */
-INLINE vector normalise(const float *row, float mean, float rstd, const float *gamma, const float *beta, int64_t c, int64_t left)
+INLINE vector normalize(const float *row, float mean, float rstd, const float *gamma, const float *beta, int64_t c, int64_t left)
 {
 	vector n = (load_floats(row, c, left) - vector_set(mean)) * vector_set(rstd);
 	return vector_fma(n, load_floats(gamma, c, left), beta ? load_floats(beta, c, left) : vector_set(0));
@@ -97,11 +97,11 @@ INLINE void norm_rows(const struct norm_rows *a, enum dtype dtype)
 		void *y = out_row(a->y, i, columns, dtype);
 		int64_t c = 0;
 		for (; c + 2 * LANES <= columns; c += 2 * LANES)
-			store_two(y, c, normalise(a->row, mean, rstd, a->gamma, a->beta, c, columns - c),
-				  normalise(a->row, mean, rstd, a->gamma, a->beta, c + LANES, columns - c - LANES), dtype,
+			store_two(y, c, normalize(a->row, mean, rstd, a->gamma, a->beta, c, columns - c),
+				  normalize(a->row, mean, rstd, a->gamma, a->beta, c + LANES, columns - c - LANES), dtype,
 				  a->past);
 		for (; c < columns; c += LANES)
-			store(y, c, columns - c, normalise(a->row, mean, rstd, a->gamma, a->beta, c, columns - c), dtype);
+			store(y, c, columns - c, normalize(a->row, mean, rstd, a->gamma, a->beta, c, columns - c), dtype);
 	}
 }
 
@@ -144,7 +144,7 @@ INLINE void embed_rows(const struct embed_rows *a, enum dtype dtype, enum dtype 
 		}
 		row_bits(&a->dropout, i, columns);
 		for (int64_t c = 0; c < columns; c += LANES) {
-			vector v = normalise(a->row, mean, rstd, a->gamma, a->beta, c, columns - c);
+			vector v = normalize(a->row, mean, rstd, a->gamma, a->beta, c, columns - c);
 			store(y, c, columns - c, drop(&a->dropout, v, c), dtype);
 		}
 	}
