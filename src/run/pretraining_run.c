@@ -298,7 +298,11 @@ static enum status tokens_in_time(struct pretraining_run *pretraining, int64_t i
 	TRY(mean_length(pretraining, index, out_mean));
 	if (run->machine->training_rate <= 0)
 		TRY(budget_measure(run->machine, config, (int32_t)ceil(*out_mean), seconds));
-	*out_tokens = budget_tokens(seconds * budget_rate(run->machine, config->hidden_size), config, run->task->heads, *out_mean,
+	/* Preparing the text may have taken a large part of a short time. The first rank's clock counts for all. */
+	double left = fmax(0, seconds - (clock_seconds() - run->opened));
+	if (run->machine->comm)
+		TRY(comm_broadcast(run->machine->comm, &left, sizeof left, 0));
+	*out_tokens = budget_tokens(left * budget_rate(run->machine, config->hidden_size), config, run->task->heads, *out_mean,
 				    pretraining->data.phases[index].training.masked_lm_prob);
 	return OK;
 }

@@ -241,7 +241,7 @@ static void note_time(const struct run *run)
 	if (steps == 0)
 		return;
 	double seconds = flops / rate, limit = run->phases[0].seconds;
-	double left_of_time = limit - run->start.state.elapsed;
+	double left_of_time = limit - run->start.state.elapsed - (clock_seconds() - run->opened);
 	if (limit > 0 && left_of_time <= 0)
 		return;
 	if (limit > 0)
