@@ -182,8 +182,8 @@ static inline enum status rank_open(struct rank_state *s, const struct rank_run 
 					     .short_seq_prob = 0.2,
 					     .shuffle = true,
 					     .vocab_size = 90,
-					     .cls = 2,
-					     .sep = 3,
+					     .single = template_usual(2, 3, false),
+					     .pair = template_usual(2, 3, true),
 					     .mask = 4};
 	struct model_config config = {.vocab_size = 90,
 				      .hidden_size = 16,
