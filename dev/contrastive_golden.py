@@ -3,7 +3,7 @@
     python dev/contrastive_golden.py tests/golden/contrastive.json
 
 For tests/tasks/test_contrastive.c and test_embedding.c: a list of steps, each with "kind", "temperature", "width", "starts" (of
-the examples' texts), "texts" (equal numbers are equal texts), "vectors", "scores", and the results: "loss", "gradients"; and a
+the examples' texts), "texts" (equal numbers are equal texts), "vectors", "scores", with dot products "flops" (the factors of FlopsLoss), and the results: "loss", "gradients"; and a
 list of sets with "vectors", "texts", "starts", "scores" and their measures. Gradients come from PyTorch's autograd. For batches
 with equal texts sentence-transformers has no rule, so that loss is written out here with PyTorch's own cross entropy.
 """
@@ -15,6 +15,7 @@ import sentence_transformers
 import torch
 from scipy import stats
 from sentence_transformers.sentence_transformer import losses
+from sentence_transformers.sparse_encoder import losses as sparse_losses
 from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
 
 torch.set_default_dtype(torch.float64)
@@ -143,10 +144,26 @@ def measured(examples, texts_each, width, repeats):
     return out
 
 
+def weights_of_words(examples, texts_each, width, query, document):
+    """SpladeLoss of sentence-transformers' SparseEncoder."""
+    starts = [i * texts_each for i in range(examples + 1)]
+    vectors = numpy.maximum(draw(examples * texts_each, width), 0)
+    loss, flops = sparse_losses.SparseMultipleNegativesRankingLoss(None), sparse_losses.FlopsLoss(None)
+
+    def loss_of(x):
+        parts = [x[k::texts_each] for k in range(texts_each)]
+        return (loss.compute_loss_from_embeddings(parts, None) + query * flops.compute_loss_from_embeddings(parts[0])
+                + document * flops.compute_loss_from_embeddings(torch.cat(parts[1:])))
+
+    row = finish("in_batch", 1.0, starts, list(range(examples * texts_each)), vectors, [0.0] * examples, loss_of)
+    return dict(row, flops=[query, document])
+
+
 steps = [in_batch(5, 2, 16, 0.05), in_batch(7, 3, 21, 0.05), in_batch(4, 4, 40, 0.2), in_batch_with_equal_texts(0.1),
          scored("cosent", 8, 16, 0.05, 4), scored("cosent", 5, 19, 0.5, 2), scored("cosine", 6, 16, 0.05, 5)]
 sets = [measured(30, 2, 12, 0), measured(24, 2, 8, 5), measured(20, 4, 10, 3)]
 steps += [margins(5, 3, 16), margins(4, 5, 21), targets(6, 1, 16), targets(4, 2, 19), nested(5, 2, 24, [24, 11, 4], [1, 1, 1]),
           nested(4, 3, 16, [8, 16], [0.25, 2.0])]
+steps += [weights_of_words(5, 2, 24, 0.5, 0.25), weights_of_words(4, 3, 17, 0.0, 2.0)]
 json.dump(dict(steps=steps, sets=sets), open(sys.argv[1], "w"), indent=None)
 print(f"{len(steps)} steps, {len(sets)} sets; sentence-transformers {sentence_transformers.__version__}, torch {torch.__version__}")

@@ -249,6 +249,20 @@ def vocabulary(rows, vocab, width):
          dict(ids=best.indices, probabilities=best.values))
 
 
+def vocabulary_max(lengths, vocab, width):
+    """Like sentence_transformers' SpladePooling, with strategy max and activation relu."""
+    batch, tokens = make_batch(lengths), sum(lengths)
+    x, table, bias, dy = normal(tokens, width), normal(vocab, width), normal(vocab), normal(len(lengths), vocab)
+    best = [part.max(0) for part in torch.split(F.linear(x, table, bias), lengths)]
+    y = torch.stack([torch.log1p(torch.relu(part.values)) for part in best])
+    y.backward(dy.detach() * LOSS_SCALE)
+    rows = torch.stack([part.indices + sum(lengths[:i]) for i, part in enumerate(best)]).masked_fill(y == 0, -1)
+    keys = f"T={tokens} V={vocab} H={width} B={len(lengths)}"
+    emit(f"vocab_max_fwd {keys} rows=1", dict(x=x, table=table, bias=bias), dict(y=y, rows=rows), batch)
+    emit(f"vocab_max_bwd {keys}", dict(x=x, table=table, bias=bias, dy=dy, y=y, rows=rows),
+         dict(gradients(table=table, bias=bias), dx=x.grad), batch)
+
+
 def classes(rows, count):
     logits = normal(rows, count)
     labels = torch.tensor(random.randint(-1, count, rows))
@@ -563,6 +577,7 @@ gated([6, 1, 13], 9, "gelu_erf", 0.3)
 gated([6, 5], 4, "gelu_tanh", 0)
 rotary([6, 1, 13], 2, 6, 10000)
 rotary([9, 4], 3, 8, 160000)
+vocabulary_max([6, 1, 13], 23, 5)
 
 save_file(tensors, sys.argv[1], metadata={"cases": "\n".join(lines)})
 print(f"{len(lines)} cases; torch {torch.__version__}, timm {timm.__version__}, numpy {numpy.__version__}")

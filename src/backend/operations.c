@@ -220,6 +220,12 @@ static void vocab_topk_rule(struct operation_call *c, const void *arguments)
 	c->flops = product_flops(c, 'P', 'V', 'H');
 }
 
+static void vocab_max_rule(struct operation_call *c, const void *arguments)
+{
+	(void)arguments;
+	c->flops = product_flops(c, 'T', 'V', 'H');
+}
+
 static void pointer_xent_rule(struct operation_call *c, const void *arguments)
 {
 	const struct pointer_xent *a = arguments;
@@ -330,6 +336,8 @@ OPERATION(pooling_fwd)
 OPERATION(pooling_bwd)
 OPERATION(vocab_xent)
 OPERATION(vocab_topk)
+OPERATION(vocab_max_fwd)
+OPERATION(vocab_max_bwd)
 OPERATION(xent)
 OPERATION(squared_error)
 OPERATION(binary_xent)
@@ -488,6 +496,17 @@ const struct operation operation_table[OPERATION_COUNT] = {
 		{AT(vocab_topk, bias), WEIGHT, IN, "1", "V"}, {AT(vocab_topk, k), FIELD_SIZE, IN, "K", .key = "k"},
 		{AT(vocab_topk, ids), FIELD_INTEGERS, OUT, "P", "K"},
 		{AT(vocab_topk, probabilities), FIELD_DOUBLES, OUT, "P", "K"}}},
+	{ROW(vocab_max_fwd), "T V H B longest", NULL, vocab_max_rule, {
+		{AT(vocab_max_fwd, x), ACTIVATIONS, IN, "T", "H"}, {AT(vocab_max_fwd, batch), FIELD_BATCH, IN, "T"},
+		{AT(vocab_max_fwd, table), WEIGHT, IN, "V", "H"}, {AT(vocab_max_fwd, bias), WEIGHT, IN, "1", "V"},
+		{AT(vocab_max_fwd, y), STATISTICS, OUT, "B", "V"},
+		{AT(vocab_max_fwd, rows), FIELD_INTEGERS, OUT | OPTIONAL, "B", "V"}}},
+	{ROW(vocab_max_bwd), "T V H B longest overwrite", NULL, touches_all, {
+		{AT(vocab_max_bwd, x), ACTIVATIONS, IN, "T", "H"}, {AT(vocab_max_bwd, batch), FIELD_BATCH, IN, "T"},
+		{AT(vocab_max_bwd, table), GRADIENT, IN, "V", "H"}, {AT(vocab_max_bwd, bias), GRADIENT, IN, "1", "V"},
+		{AT(vocab_max_bwd, overwrite), FIELD_FLAG, .key = "overwrite"},
+		{AT(vocab_max_bwd, rows), FIELD_INTEGERS, IN, "B", "V"}, {AT(vocab_max_bwd, y), STATISTICS, IN, "B", "V"},
+		{AT(vocab_max_bwd, dy), STATISTICS, IN, "B", "V"}, {AT(vocab_max_bwd, dx), ACTIVATIONS, OUT, "T", "H"}}},
 	{ROW(xent), "N C train", NULL, touches_all, {
 		{AT(xent, head), FIELD_HEAD}, {AT(xent, label_smoothing), FIELD_NUMBER, .key = "smoothing"},
 		{AT(xent, logits), ACTIVATIONS, IN, "N", "C"},

@@ -249,6 +249,28 @@ struct vocab_topk {
 	struct tensor x;       /* (P,H) */
 };
 
+/* Weights of each sequence over the vocabulary (SPLADE-max, Formal et al. 2021), for which its logits are computed in blocks:
+ *   y = log(1 + max(0, max over the sequence's rows of x E' + b))
+ * rows: the row of x that has the maximum (of equal ones the first); -1 where y is 0. */
+struct vocab_max_fwd {
+	const struct batch *batch;
+	const struct weight *table, *bias; /* (V,H) (1,V) */
+	struct tensor x;                   /* (T,H) */
+	struct tensor y;                   /* out (B,V) stat */
+	int32_t *rows;                     /* out, optional (B,V), device */
+};
+
+/* dlogit = dy exp(-y) * loss_scale, of the row with the maximum only: dx += dlogit E, acc E: dlogit x, acc b: dlogit. */
+struct vocab_max_bwd {
+	const struct batch *batch;
+	const struct weight *table, *bias;
+	bool overwrite;
+	const int32_t *rows; /* (B,V) device */
+	struct tensor dy, y; /* (B,V) stat */
+	struct tensor x;     /* (T,H) */
+	struct tensor dx;    /* out (T,H) */
+};
+
 /* Losses over the outputs of a head. All add w_i times the loss of item i to *loss and, where there is a correct answer, add
  * w_i to *correct if it is the most likely one (lowest index wins ties). If the gradient tensor is present, it becomes
  *   w_i dloss * inverse_weight[head] * loss_scale.
@@ -468,6 +490,8 @@ struct operations {
 	void (*pooling_bwd)(struct replica *r, const struct pooling_bwd *a);
 	void (*vocab_xent)(struct replica *r, const struct vocab_xent *a);
 	void (*vocab_topk)(struct replica *r, const struct vocab_topk *a);
+	void (*vocab_max_fwd)(struct replica *r, const struct vocab_max_fwd *a);
+	void (*vocab_max_bwd)(struct replica *r, const struct vocab_max_bwd *a);
 	void (*xent)(struct replica *r, const struct xent *a);
 	void (*squared_error)(struct replica *r, const struct squared_error *a);
 	void (*binary_xent)(struct replica *r, const struct binary_xent *a);
@@ -522,6 +546,8 @@ void pooling_fwd(struct replica *r, const struct pooling_fwd *a);
 void pooling_bwd(struct replica *r, const struct pooling_bwd *a);
 void vocab_xent(struct replica *r, const struct vocab_xent *a);
 void vocab_topk(struct replica *r, const struct vocab_topk *a);
+void vocab_max_fwd(struct replica *r, const struct vocab_max_fwd *a);
+void vocab_max_bwd(struct replica *r, const struct vocab_max_bwd *a);
 void xent(struct replica *r, const struct xent *a);
 void squared_error(struct replica *r, const struct squared_error *a);
 void binary_xent(struct replica *r, const struct binary_xent *a);

@@ -11,6 +11,7 @@
 #include "cmd/saved_models.h"
 #include "cmd/foreign_rows.h"
 #include "formats/npy_file.h"
+#include "infer/sparse_vectors.h"
 #include "infer/vector_codes.h"
 #include "infer/vector_format.h"
 #include "model/pooling.h"
@@ -26,6 +27,7 @@ enum pooling_name {
 	NAMED_MEAN_SQRT,
 	NAMED_WEIGHTED_MEAN,
 	NAMED_LAST,
+	NAMED_SPLADE,
 };
 enum vector_file { VECTORS_AUTO, VECTORS_JSON, VECTORS_NPY, VECTORS_TSV, VECTORS_GOOGLE };
 
@@ -35,7 +37,7 @@ struct embed_settings {
 	enum vector_file format;
 	const char *layers, *prompt, *prompt_name;
 	bool normalize;
-	int64_t truncate_dim;
+	int64_t truncate_dim, max_active_dims;
 	enum vector_code vector_type;
 	const char *calibration_vectors;
 };
@@ -51,16 +53,19 @@ static const struct option embed_options[] = {
 	 .help = "prompt of the sentence-transformers folder to put before each text"},
 	{ROW(prompt, ROLE_RESULT, "TEXT"), .help = "put this before each text; an empty one turns off the folder's default"},
 	{.help = "Vectors"},
-	{ROW(pooling, ROLE_RESULT, "HOW"), .range = "|mean|cls|pooler|max|mean_sqrt_len|weightedmean|lasttoken",
+	{ROW(pooling, ROLE_RESULT, "HOW"), .range = "|mean|cls|pooler|max|mean_sqrt_len|weightedmean|lasttoken|splade",
 	 .fallback_text = "as the folder's modules.json says, else mean",
 	 .help = "how the rows of a text become its vector: their mean, the row of [CLS], that row through the pooler, or the "
-	 "maximum of each column; the others as in sentence-transformers"},
+	 "maximum of each column; the others as in sentence-transformers; splade: instead of a vector, weights for the words of "
+	 "the vocabulary, from the masked-word head"},
 	{ROW(normalize, ROLE_RESULT, NULL), .fallback_text = "as the folder's modules.json says, else no",
 	 .help = "divide vectors by their length"},
 	{ROW(layers, ROLE_RESULT, "LIST"), .fallback_text = "-1, with --format google -1,-2,-3,-4",
 	 .help = "layers whose vectors are concatenated: -1 is the last layer, 1 the first, 0 the embeddings"},
 	{ROW(truncate_dim, ROLE_RESULT, "N"), .range = "1..", .fallback_text = "as the folder says, else all",
 	 .help = "keep only this many numbers of each vector, after normalization"},
+	{ROW(max_active_dims, ROLE_RESULT, "N"), .range = "1..", .fallback_text = "all",
+	 .help = "with --pooling splade: keep only so many of a text's weights, the largest"},
 	{ROW(vector_type, ROLE_RESULT, "NAME"), .range = "float32|int8|uint8|binary|ubinary", .fallback = "float32",
 	 .help = "how numbers are stored: as they are, in one byte each, or in one bit each, as sentence-transformers' "
 	 "quantize_embeddings does it"},
@@ -69,8 +74,9 @@ static const struct option embed_options[] = {
 	 "steps"},
 	{.help = "Output"},
 	{ROW(format, ROLE_RESULT, "NAME"), .range = "auto|jsonl|npy|tsv|google", .fallback = "auto",
-	 .help = "jsonl: {\"embedding\": [...]} for each text; npy: one NumPy array, to --out only; tsv: numbers separated by "
-	 "tabs; google: the rows of all tokens, as extract_features.py prints them; auto goes by the name of --out: npy for "
+	 .help = "jsonl: {\"embedding\": [...]} for each text, with --pooling splade {\"embedding\": {\"word\": weight, ...}}; "
+	 "npy: one NumPy array, to --out only; tsv: numbers separated by tabs; google: the rows of all tokens, as "
+	 "extract_features.py prints them; auto goes by the name of --out: npy for "
 	 ".npy, tsv for .tsv, otherwise jsonl"},
 	{.group = answer_output_rows, .only = "out fresh", .field = FIELD(answer.output)},
 	{.help = "Machine"},
@@ -107,6 +113,8 @@ struct embed {
 	int64_t width, dimensions;                                          /* values of a vector; values that are kept */
 	float *vector;                                                      /* [width]: of a text in several windows */
 	struct code_ranges ranges;
+	bool is_sparse;     /* weights of words */
+	int32_t *words;     /* [width] those of a text */
 	int64_t code_count; /* values that are written: the kept ones, or codes of them */
 	float *codes;       /* [code_count] */
 };
@@ -224,10 +232,19 @@ static enum status choose_pooling(struct embed *embed, const struct options *opt
 		[NAMED_MEAN_SQRT] = POOLING_MEAN_SQRT,
 		[NAMED_WEIGHTED_MEAN] = POOLING_WEIGHTED_MEAN,
 		[NAMED_LAST] = POOLING_LAST,
+		[NAMED_SPLADE] = POOLING_SPLADE,
 	};
 	embed->wish.pooling = settings->pooling ? modes[settings->pooling] : folder->found ? folder->pooling : POOLING_MEAN;
-	if (settings->pooling == NAMED_POOLER)
+	embed->is_sparse = embed->wish.pooling == POOLING_SPLADE && embed->format != VECTORS_GOOGLE;
+	if (settings->pooling == NAMED_POOLER || embed->is_sparse)
 		embed->wish.answer = ENCODER_HEAD;
+	if (!embed->is_sparse && settings->max_active_dims > 0)
+		return error_set(ERR_USAGE, "--max_active_dims is for weights of words: --pooling splade");
+	if (embed->is_sparse && (settings->layers || options_given(options, "normalize") || settings->truncate_dim > 0 ||
+				 settings->vector_type != CODE_FLOAT32))
+		return error_hinted(error_set(ERR_USAGE, "--pooling splade gives weights of words: --layers, --normalize, "
+							 "--truncate_dim, and --vector_type are for vectors"),
+				    "--pooling mean takes the mean of a text's rows");
 	embed->normalize = options_given(options, "normalize") ? settings->normalize : folder->normalize;
 	return OK;
 }
@@ -266,15 +283,24 @@ static enum status prepare(struct embed *embed, const struct options *options)
 	int32_t length = google ? 128 : embed->folder.max_seq_length;
 	if (google && !answer->pair_separator)
 		answer->pair_separator = " ||| ";
-	const bool pooler = embed->wish.answer == ENCODER_HEAD;
-	const struct session_heads heads = {.heads = pooler ? &model_heads_pooler : &model_heads_encoder,
+	const bool is_sparse = embed->is_sparse, pooler = embed->wish.answer == ENCODER_HEAD && !is_sparse;
+	const struct session_heads heads = {.heads = is_sparse ? &model_heads_splade
+						     : pooler  ? &model_heads_pooler
+							       : &model_heads_encoder,
 					    .missing = MISSING_NOTHING};
+	if (is_sparse)
+		TRY(session_needs_words(model));
 	TRY(answer_model_open(&embed->model, answer, model, &heads, length, embed->folder.lowercase, false));
 	const struct model_config *config = &embed->model.session.model->config;
 	TRY(parse_layers(embed, settings->layers ? settings->layers : google ? "-1,-2,-3,-4" : "-1", config->num_hidden_layers));
 	embed->wish.layers = embed->layers;
 	embed->wish.layer_count = embed->layer_count;
 	embed->width = (int64_t)config->hidden_size * (pooler ? 1 : embed->layer_count * pooling_count(embed->wish.pooling));
+	if (is_sparse) {
+		embed->width = config->vocab_size;
+		embed->normalize = false;
+		TRY(memory_new(&embed->words, embed->width, sizeof *embed->words, "words"));
+	}
 	embed->dimensions = settings->truncate_dim > 0 ? settings->truncate_dim : embed->folder.truncate_dim;
 	if (embed->dimensions == 0 || (settings->truncate_dim == 0 && embed->dimensions > embed->width))
 		embed->dimensions = embed->width;
@@ -291,8 +317,8 @@ static enum status prepare(struct embed *embed, const struct options *options)
 
 /* ---- The work ---- */
 
-/* The vector of a text; for several windows their mean, weighted by their numbers of tokens. */
-static const float *vector_of(struct embed *embed, const struct text_chunk *texts, const struct ready_text *text)
+/* The vector of a text; for several windows their mean, weighted by their numbers of tokens, or the largest weights of words. */
+static float *vector_of(struct embed *embed, const struct text_chunk *texts, const struct ready_text *text)
 {
 	const struct encoder_answers *answers = &embed->answers;
 	float *vector = answers->values + answers->starts[text->first];
@@ -302,16 +328,28 @@ static const float *vector_of(struct embed *embed, const struct text_chunk *text
 			all += texts->sequences[text->first + w].count;
 		for (int64_t i = 0; i < embed->width; i++) {
 			double sum = 0;
-			for (int32_t w = 0; w < text->count; w++)
-				sum += (double)answers->values[answers->starts[text->first + w] + i] *
-				       texts->sequences[text->first + w].count;
-			embed->vector[i] = (float)(sum / all);
+			float most = 0;
+			for (int32_t w = 0; w < text->count; w++) {
+				float number = answers->values[answers->starts[text->first + w] + i];
+				sum += (double)number * texts->sequences[text->first + w].count;
+				most = number > most ? number : most;
+			}
+			embed->vector[i] = embed->is_sparse ? most : (float)(sum / all);
 		}
 		vector = embed->vector;
 	}
 	if (embed->normalize)
 		pooling_normalize(vector, embed->width);
 	return vector;
+}
+
+/* Sets all but the largest weights of words to zero, and lists the words of these. */
+static int64_t keep_largest(struct embed *embed, float *vector)
+{
+	int64_t most = embed->settings->max_active_dims, all = sparse_words(vector, embed->width, embed->width, embed->words);
+	for (int64_t i = most; most > 0 && i < all; i++)
+		vector[embed->words[i]] = 0;
+	return most > 0 && most < all ? most : all;
 }
 
 static void put_text(struct embed *embed, const struct text_chunk *texts, int64_t i, int64_t number, struct buffer *out)
@@ -325,14 +363,22 @@ static void put_text(struct embed *embed, const struct text_chunk *texts, int64_
 				  embed->model.session.model->config.hidden_size, embed->said_layers, embed->layer_count);
 		return;
 	}
-	const float *vector = vector_of(embed, texts, text);
+	float *vector = vector_of(embed, texts, text);
+	const int64_t word_count = embed->is_sparse ? keep_largest(embed, vector) : 0;
 	const bool is_coded = embed->settings->vector_type != CODE_FLOAT32;
 	if (is_coded) {
 		vector_code(embed->settings->vector_type, &embed->ranges, vector, embed->dimensions, embed->codes);
 		vector = embed->codes;
 	}
 	switch (embed->format) {
-	case VECTORS_JSON: vector_put_json(out, id, text->id_size, vector, embed->code_count); return;
+	case VECTORS_JSON:
+		if (embed->is_sparse) {
+			vector_put_weights(out, id, text->id_size, vector, embed->words, word_count,
+					   &embed->model.session.tokenizer.vocab);
+			return;
+		}
+		vector_put_json(out, id, text->id_size, vector, embed->code_count);
+		return;
 	case VECTORS_TSV: vector_put_tsv(out, vector, embed->code_count); return;
 	default: (is_coded ? vector_put_bytes : vector_put_binary)(out, vector, embed->code_count); return;
 	}
@@ -409,6 +455,7 @@ done:
 	answer_model_close(&embed.model);
 	sentence_folder_release(&embed.folder);
 	free(embed.vector);
+	free(embed.words);
 	free(embed.codes);
 	code_ranges_release(&embed.ranges);
 	return status;

@@ -186,6 +186,12 @@ static enum status measure(struct retrieval *r, struct measures *out)
 	}
 	retrieval_add_measures(&sums, out);
 	measures_add(out, &(struct measure){"queries", NULL, UNIT_COUNT, DIRECTION_NONE, (double)sums.queries});
+	/* As sentence-transformers' SparseInformationRetrievalEvaluator names them. */
+	static const char *const active[] = {"query_active_dims", "corpus_active_dims"};
+	const struct sparse_vectors *vectors[] = {&r->search.queries.sparse, &r->search.documents.sparse};
+	for (int i = 0; i < 2 && r->search.model.weighs_words; i++)
+		measures_add(out,
+			     &(struct measure){active[i], NULL, UNIT_NUMBER, DIRECTION_NONE, sparse_vectors_active(vectors[i])});
 	return r->settings->run_out ? write_run(r) : OK;
 }
 
@@ -205,6 +211,7 @@ enum status retrieval_evaluate(const struct retrieval_settings *settings, const 
 {
 	struct retrieval r = {.settings = settings,
 			      .search = {.options = &settings->search,
+					 .takes_weights = true,
 					 .of_models = {.device = *device,
 						       .batch_tokens = micro_batch_tokens,
 						       .max_seq_length = max_seq_length,

@@ -162,7 +162,7 @@ static struct onnx_model_content onnx_content(const struct saved_model *saved)
 	return (struct onnx_model_content){
 		.model = saved->model,
 		.slab = saved->slab,
-		.pooling = saved->sentences.pooling,
+		.pooling = saved->sentences.pooling & (POOLING_SPLADE - 1), /* of SPLADE a graph has the logits */
 		.normalize = saved->sentences.normalize,
 	};
 }
@@ -411,6 +411,9 @@ static enum status run_export(struct options *options)
 	bool vectors = settings->pooling != POOL_OPEN || settings->to == TO_SENTENCE_TRANSFORMERS;
 	enum status status = saved_model_read(&saved, settings->model, settings->head && !vectors);
 	settle_pooling(settings, &saved);
+	if (status == OK && saved.sentences.pooling == POOLING_SPLADE && !model_heads_predict(&saved.heads))
+		status = error_hinted(error_set(ERR_USAGE, "'%s' weighs words (SPLADE): it makes no vectors", settings->model),
+				      "--to transformers keeps its masked-word head and its files for sentence-transformers");
 	if (status == OK)
 		status = check_normalize(settings, &saved);
 	if (status == OK)

@@ -142,7 +142,9 @@ static int64_t answer_size(const struct pass *pass, const struct encoder_text *t
 	int64_t outputs = head->loss == LOSS_NONE ? hidden : head->outputs;
 	if (head->input == INPUT_ALL_ROWS)
 		return text->count * outputs;
-	return head->input == INPUT_FIRST_ROW ? outputs : text->row_count / (head->joined > 1 ? head->joined : 1) * outputs;
+	if (head->input == INPUT_FIRST_ROW || head->input == INPUT_POOLED_ROWS)
+		return outputs;
+	return text->row_count / (head->joined > 1 ? head->joined : 1) * outputs;
 }
 
 static bool reads_chosen_rows(const struct pass *pass)

@@ -28,7 +28,8 @@ struct encoder_text {
 };
 
 enum encoder_answer {
-	ENCODER_HEAD,    /* a head's outputs: (1,C) from the first row, (count,C) from all rows, (row_count,C) from chosen rows */
+	ENCODER_HEAD,    /* a head's outputs: (1,C) from the first row or pooled ones, (count,C) from all rows, (row_count,C) from
+			    chosen rows */
 	ENCODER_VECTORS, /* the text as one vector, the pooled rows of each layer: (layers, modes, H) */
 	ENCODER_ROWS,    /* all rows of the chosen layers: (layers, count, H) */
 	ENCODER_LOSSES,  /* -log of the probability the model gives each masked word: (row_count) */

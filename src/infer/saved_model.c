@@ -152,7 +152,7 @@ static enum status read_folder(struct saved_model *saved, const char *path, bool
 	TRY(find_sentences(saved, path));
 	if (saved->sentences.found) {
 		path = saved->sentences.transformer;
-		with_head &= saved->sentences.pooling == 0;
+		with_head &= saved->sentences.pooling == 0 || saved->sentences.pooling == POOLING_SPLADE;
 	}
 	TRY(model_folder_config(path, &saved->config));
 	TRY(model_folder_task(path, &saved->task));

@@ -69,6 +69,7 @@ static enum status session_prepare(struct session *session, const char *model, c
 	TRY(be->functions->weight_pack ? model_allocate_copies(session->model) : model_allocate(session->model, false));
 	if (session->capacity.tokens == 0)
 		session->capacity = encoder_capacity(heads->heads, usual_tokens(be, &config), longest);
+	model_heads_make_room(heads->heads, &session->capacity);
 	struct shape_limits limits = model_shape_limits(&config, session->capacity, longest, false);
 	TRY(be->functions->replica_create(be, &session->replica, &limits));
 	TRY(read_weights(session, &source, heads->missing));

@@ -45,7 +45,7 @@ static enum status find_task(struct task_session *session)
 	task = task_of_architecture(session->config.architecture, session->config.problem_type, session->config.label_count);
 	if (!task) {
 		TRY(sentence_folder_read(&session->sentences, session->settings->model));
-		if (folder->pooling == POOLING_MEAN || folder->pooling == POOLING_CLS)
+		if (folder->pooling == POOLING_MEAN || folder->pooling == POOLING_CLS || folder->pooling == POOLING_SPLADE)
 			task = task_of_vectors();
 	}
 	return task ? task_state_open(state, task, NULL) : no_task(session);
@@ -79,6 +79,7 @@ static enum status settle(struct task_session *session)
 					      own->max_seq_length, model_positions(&config)),
 				    "lower it");
 	own->hidden_size = config.hidden_size;
+	own->vocab_size = config.vocab_size;
 	session->bad.skip = settings->on_bad_record == SKIP_BAD_RECORD;
 	own->tokenizer = session->tokenizer;
 	if (settings->columns)

@@ -102,7 +102,8 @@ static enum status open_encoder(struct text_model *model, const char *given, str
 				    "use a folder with a Pooling module, or one whose weights have a head for pairs");
 	bool says_words =
 		architecture && (strcmp(architecture, "BertForPreTraining") == 0 || strcmp(architecture, "BertForMaskedLM") == 0);
-	bool has_words = !settings->no_blanks && (says_words || !architecture);
+	bool is_sparse = model->sentences.pooling == POOLING_SPLADE;
+	bool has_words = !settings->no_blanks && !is_sparse && (says_words || !architecture);
 	TRY(model_folder_config(folder, &config));
 	TRY(model_source_find(folder, &source));
 	TRY(folder_tokenizer_read(&tokenizer, &source));
@@ -110,7 +111,13 @@ static enum status open_encoder(struct text_model *model, const char *given, str
 	folder_tokenizer_release(&tokenizer);
 	TRY(find_longest(folder, settings->max_seq_length, model->sentences.max_seq_length, said, &longest));
 	model->pooling = model->sentences.found ? model->sentences.pooling : DEFAULT_POOLING;
-	model->makes_vectors = true;
+	model->makes_vectors = !is_sparse;
+	model->weighs_words = is_sparse;
+	if (is_sparse) {
+		TRY(session_needs_words(folder));
+		TRY(open_session(model, pool, settings, folder, &model_heads_splade, MISSING_NOTHING, longest));
+		return open_tokenizers(model);
+	}
 	if (has_words)
 		status = open_session(model, pool, settings, folder, model_heads_of_words(&config), MISSING_NEXT_SENTENCE,
 				      longest);
@@ -187,7 +194,8 @@ bool text_model_takes_windows(const struct text_model *model)
 
 int64_t text_model_width(const struct text_model *model)
 {
-	return (int64_t)model->hidden * pooling_count(model->pooling);
+	return model->weighs_words ? model->session.model->config.vocab_size
+				   : (int64_t)model->hidden * pooling_count(model->pooling);
 }
 
 void text_model_scores(const struct text_model *model, const float *logits, bool raw, double *out)

@@ -29,6 +29,7 @@ struct text_model {
 	/* What it can do. */
 	bool has_task;      /* it has a task's head: task.state, task.heads */
 	bool makes_vectors; /* ENCODER_VECTORS with `pooling` */
+	bool weighs_words;  /* ENCODER_HEAD: a text's weights over the vocabulary (SPLADE) */
 	bool fills_blanks;  /* ENCODER_WORDS */
 	int32_t longest;    /* maximum tokens of a text */
 	int32_t hidden;     /* width of a row */
@@ -54,7 +55,7 @@ void text_model_close(struct text_model *model);
 const char *text_model_label(const struct text_model *model, int64_t index, char room[24]);
 /* Whether texts longer than the model takes are split into several sequences. */
 bool text_model_takes_windows(const struct text_model *model);
-/* The number of dimensions of a vector, before any truncation. */
+/* The number of dimensions of a vector, before any truncation; of weights, the size of the vocabulary. */
 int64_t text_model_width(const struct text_model *model);
 
 /* Texts as the encoder takes them. Zero-initialize; release even after a failure. */

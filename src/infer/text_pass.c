@@ -33,8 +33,8 @@ static enum status name_text(enum status status, int64_t first)
 }
 
 /* What a pass does with the answers to a slice, whose first text is number `first`. */
-typedef void slice_taker(const struct text_model *model, const struct encoder_answers *answers, int64_t first, int64_t count,
-			 void *out);
+typedef enum status slice_taker(const struct text_model *model, const struct encoder_answers *answers, int64_t first,
+				int64_t count, void *out);
 
 static enum status run_slice(const struct text_pass *pass, const struct encoder_wish *wish, const struct text_input *inputs,
 			     int64_t count, struct encoder_answers *answers)
@@ -42,8 +42,8 @@ static enum status run_slice(const struct text_pass *pass, const struct encoder_
 	struct text_model *model = pass->model;
 	const struct encoding_rules rules = {.truncates = true, .prompt = pass->prompt && *pass->prompt ? pass->prompt : NULL};
 	struct encoded_inputs encoded = {0};
-	enum status status = wish->answer == ENCODER_VECTORS ? text_model_encode_vectors(model, inputs, count, &rules, &encoded)
-							     : text_model_encode_task(model, inputs, count, &rules, &encoded);
+	enum status status = !model->has_task ? text_model_encode_vectors(model, inputs, count, &rules, &encoded)
+					      : text_model_encode_task(model, inputs, count, &rules, &encoded);
 	if (status == OK)
 		status = encoder_run(model->encoder, wish, encoded.texts, encoded.count, answers);
 	encoded_inputs_release(model, &encoded);
@@ -63,7 +63,7 @@ static enum status run(const struct text_pass *pass, const struct encoder_wish *
 		if (status == OK)
 			status = name_text(run_slice(pass, wish, inputs + first, some, &answers), first);
 		if (status == OK)
-			take(pass->model, &answers, first, some, out);
+			status = take(pass->model, &answers, first, some, out);
 		progress_update(&progress, first + some, "%" PRId64 " texts", first + some);
 	}
 	progress_finish(&progress);
@@ -71,30 +71,43 @@ static enum status run(const struct text_pass *pass, const struct encoder_wish *
 	return status;
 }
 
-static void take_vectors(const struct text_model *model, const struct encoder_answers *answers, int64_t first, int64_t count,
-			 void *out)
+static enum status take_vectors(const struct text_model *model, const struct encoder_answers *answers, int64_t first,
+				int64_t count, void *out)
 {
 	int64_t width = width_of(model);
 	for (int64_t i = 0; i < count; i++) {
 		float *vector = (float *)out + (first + i) * width;
 		memcpy(vector, answers->values + answers->starts[i], (size_t)width * sizeof *vector);
 	}
+	return OK;
+}
+
+static enum status take_weights(const struct text_model *model, const struct encoder_answers *answers, int64_t first,
+				int64_t count, void *out)
+{
+	(void)first;
+	for (int64_t i = 0; i < count; i++)
+		TRY(sparse_vectors_add(out, answers->values + answers->starts[i], text_model_width(model)));
+	return OK;
 }
 
 enum status text_vectors_make(struct text_vectors *out, const struct text_pass *pass, const char *const *texts, int64_t count)
 {
 	const struct text_model *model = pass->model;
-	const struct encoder_wish wish = {.answer = ENCODER_VECTORS,
+	const bool is_sparse = model->weighs_words;
+	const struct encoder_wish wish = {.answer = is_sparse ? ENCODER_HEAD : ENCODER_VECTORS,
 					  .pooling = model->pooling,
 					  .normalize = model->sentences.found && model->sentences.normalize};
 	int64_t width = width_of(model);
 	struct text_input *inputs;
-	TRY(memory_new(&out->values, count, (size_t)width * sizeof *out->values, "vectors"));
+	if (!is_sparse)
+		TRY(memory_new(&out->values, count, (size_t)width * sizeof *out->values, "vectors"));
 	TRY(memory_new(&inputs, count, sizeof *inputs, "texts"));
 	for (int64_t i = 0; i < count; i++)
 		inputs[i].text = texts[i];
 	out->vectors = (struct vectors){.values = out->values, .width = width, .count = count};
-	enum status status = run(pass, &wish, inputs, count, take_vectors, out->values);
+	enum status status = is_sparse ? run(pass, &wish, inputs, count, take_weights, &out->sparse)
+				       : run(pass, &wish, inputs, count, take_vectors, out->values);
 	free(inputs);
 	return status;
 }
@@ -114,15 +127,17 @@ enum status text_vectors_map(struct text_vectors *out, const char *path, int64_t
 void text_vectors_release(struct text_vectors *vectors)
 {
 	npy_file_close(&vectors->file);
+	sparse_vectors_release(&vectors->sparse);
 	free(vectors->values);
 	*vectors = (struct text_vectors){.values = NULL};
 }
 
-static void take_scores(const struct text_model *model, const struct encoder_answers *answers, int64_t first, int64_t count,
-			void *out)
+static enum status take_scores(const struct text_model *model, const struct encoder_answers *answers, int64_t first,
+			       int64_t count, void *out)
 {
 	for (int64_t i = 0; i < count; i++)
 		text_model_scores(model, answers->values + answers->starts[i], false, (double *)out + first + i);
+	return OK;
 }
 
 enum status text_pass_scores(const struct text_pass *pass, const struct text_input *pairs, int64_t count, double *out)

@@ -4,6 +4,7 @@
 #define INFER_TEXT_PASS_H
 
 #include "formats/npy_file.h"
+#include "infer/sparse_vectors.h"
 #include "infer/text_model.h"
 #include "infer/vector_search.h"
 
@@ -16,6 +17,7 @@ struct text_pass {
 /* Vectors and the file or memory that holds them. Zero-initialize; release even after a failure. */
 struct text_vectors {
 	struct vectors vectors;
+	struct sparse_vectors sparse; /* instead, of a model that weighs words */
 	/* Private from here. */
 	struct npy_file file;
 	float *values;

@@ -17,7 +17,8 @@ const struct option search_rows[] = {
 	 .help = "put this before queries"},
 	{ROW(document_prompt, ROLE_RESULT, "TEXT"), .alias = "corpus_prompt", .fallback_text = "that of the model's folder",
 	 .help = "put this before the texts of the corpus"},
-	{ROW(similarity, ROLE_RESULT, "NAME"), .range = "cosine|dot", .fallback = "cosine", .help = "measure of nearness"},
+	{ROW(similarity, ROLE_RESULT, "NAME"), .range = "cosine|dot", .fallback = "cosine",
+	 .help = "measure of nearness; weights of words (SPLADE) are always compared by dot products"},
 	{0},
 };
 /* clang-format on */
@@ -37,7 +38,11 @@ enum status text_search_open(struct text_search *search, const char *model)
 	if (!model)
 		return OK;
 	TRY(text_model_open(&search->model, model, search->pool, &search->of_models));
-	return search->model.makes_vectors ? OK : error_set(ERR_USAGE, "'%s' answers a task and makes no vectors", model);
+	if (search->model.weighs_words && !search->takes_weights)
+		return error_set(ERR_USAGE, "'%s' weighs words, and this needs vectors", model);
+	return search->model.makes_vectors || search->model.weighs_words
+		       ? OK
+		       : error_set(ERR_USAGE, "'%s' answers a task and makes no vectors", model);
 }
 
 static enum status get_vectors(struct text_search *search, struct text_vectors *out, const struct searched_texts *texts,
@@ -54,6 +59,8 @@ enum status text_search_vectors(struct text_search *search, const struct searche
 {
 	const struct search_options *options = search->options;
 	const struct sentence_folder *folder = &search->model.sentences;
+	if (search->model.weighs_words && (options->query_vectors || options->corpus_vectors))
+		return error_set(ERR_USAGE, "the model weighs words: it cannot be combined with files of vectors");
 	TRY(get_vectors(search, &search->queries, queries, options->query_vectors,
 			options->query_prompt ? options->query_prompt : sentence_folder_query_prompt(folder)));
 	TRY(get_vectors(search, &search->documents, documents, options->corpus_vectors,
@@ -67,6 +74,9 @@ enum status text_search_vectors(struct text_search *search, const struct searche
 
 enum status text_search_nearest(struct text_search *search, int64_t most, struct nearest_row *out)
 {
+	if (search->model.weighs_words)
+		return sparse_search(search->pool, &search->queries.sparse, &search->documents.sparse,
+				     text_model_width(&search->model), most, out);
 	struct device_options on_cpu = {.device = DEVICE_CPU, .precision = search->of_models.device.precision};
 	if (on_cpu.precision != PRECISION_FP32 && on_cpu.precision != PRECISION_BF16)
 		on_cpu.precision = PRECISION_FASTEST;

@@ -16,6 +16,7 @@ extern const struct option search_rows[];
 struct text_search {
 	const struct search_options *options;   /* borrowed */
 	struct text_model_settings of_models;   /* of both models */
+	bool takes_weights;                     /* the model may weigh words: infer/sparse_vectors.h */
 	struct pool *pool;                      /* after text_search_open() */
 	struct text_model model, reranker;      /* as far as opened */
 	struct text_vectors queries, documents; /* after text_search_vectors() */

@@ -18,7 +18,7 @@ static void put_numbers(struct buffer *out, const float *vector, int64_t count)
 	json_close(&writer);
 }
 
-void vector_put_json(struct buffer *out, const char *id, size_t id_size, const float *vector, int64_t count)
+static void put_start(struct buffer *out, const char *id, size_t id_size)
 {
 	buffer_text(out, "{");
 	if (id_size > 0) {
@@ -27,7 +27,27 @@ void vector_put_json(struct buffer *out, const char *id, size_t id_size, const f
 		buffer_text(out, ",");
 	}
 	buffer_text(out, "\"embedding\":");
+}
+
+void vector_put_json(struct buffer *out, const char *id, size_t id_size, const float *vector, int64_t count)
+{
+	put_start(out, id, id_size);
 	put_numbers(out, vector, count);
+	buffer_text(out, "}\n");
+}
+
+void vector_put_weights(struct buffer *out, const char *id, size_t id_size, const float *weights, const int32_t *words,
+			int64_t count, const struct vocab *vocab)
+{
+	struct json_writer writer = {.out = out};
+	put_start(out, id, id_size);
+	json_open(&writer, NULL, '{');
+	for (int64_t i = 0; i < count; i++) {
+		char unnamed[24]; /* a row of the model beyond the vocabulary */
+		snprintf(unnamed, sizeof unnamed, "[%d]", words[i]);
+		json_put_float(&writer, words[i] < vocab->count ? vocab->text[words[i]] : unnamed, weights[words[i]]);
+	}
+	json_close(&writer);
 	buffer_text(out, "}\n");
 }
 

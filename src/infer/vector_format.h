@@ -8,6 +8,9 @@
 
 /* {"id": ..., "embedding": [...]} and a newline. `id` is JSON text; `id_size` is 0 if there is none. */
 void vector_put_json(struct buffer *out, const char *id, size_t id_size, const float *vector, int64_t count);
+/* {"id": ..., "embedding": {"word": weight, ...}} and a newline, with the weights of these words in this order. */
+void vector_put_weights(struct buffer *out, const char *id, size_t id_size, const float *weights, const int32_t *words,
+			int64_t count, const struct vocab *vocab);
 /* Numbers separated by tabs, and a newline. */
 void vector_put_tsv(struct buffer *out, const float *vector, int64_t count);
 /* Little-endian float32, as in an array file. */

@@ -247,6 +247,22 @@ static void lay_out_head(struct head_activations *head, struct layout *layout, s
 	head->rows_gradient = what->pooled ? matrix(layout, width) : head->input_gradient;
 }
 
+/* Weights over the vocabulary: the transform of the masked-word head reads all rows. */
+static void lay_out_splade_head(struct activations *a, struct layout *layout, const struct head *what, int64_t tokens)
+{
+	const struct model_config *config = &a->model->config;
+	a->heads[0].logits = vectors(layout, what->outputs);
+	if (a->training) {
+		a->heads[0].logits_gradient = vectors(layout, what->outputs);
+		a->heads[0].chosen = take(layout, what->outputs, DTYPE_F32); /* numbers of the same size */
+	}
+	layout->capacity = a->capacity.tokens;
+	layout->rows = tokens;
+	lay_out_mlm_head(a, layout, config->hidden_size, model_embedding_size(config));
+	a->masked = a->layers ? activations_output(a) : (struct tensor){0};
+	a->masked_gradient = a->gradient;
+}
+
 /* Lays out everything from `base` on (NULL: only measures), with shapes for these numbers of tokens, sequences, and labels;
  * returns the bytes used. */
 static size_t lay_out(struct activations *a, void *base, int64_t tokens, int64_t sequences, const int64_t labels[BATCH_HEADS])
@@ -269,6 +285,8 @@ static size_t lay_out(struct activations *a, void *base, int64_t tokens, int64_t
 		layout.rows = head_items(head, tokens, sequences, labels[h]);
 		if (head->loss == LOSS_WORDS)
 			lay_out_mlm_head(a, &layout, model->config.hidden_size, model_embedding_size(&model->config));
+		else if (head->pooling == POOLING_SPLADE)
+			lay_out_splade_head(a, &layout, head, tokens);
 		else
 			lay_out_head(&a->heads[h], &layout, a, model, head,
 				     a->layers ? activations_output(a) : (struct tensor){0}, a->gradient, a->training);

@@ -26,7 +26,8 @@ struct layer_activations {
 struct head_activations {
 	struct tensor rows, pooled, dropped; /* (N,kH) */
 	struct tensor pre;                   /* (N,H) what the pooler's gelu is applied to, if it has one */
-	struct tensor logits;                /* (N,C); for INPUT_POOLED_ROWS the vectors (B,H), in the masters' type */
+	struct tensor logits;                /* (N,C); for INPUT_POOLED_ROWS the vectors (B,C), in the masters' type */
+	int32_t *chosen;                     /* POOLING_SPLADE, in training: (B,C) the row that each weight is from */
 	struct tensor lse;                   /* LOSS_POINTERS: (K,N), N being the number of items of its labels */
 	float *positive_weights;             /* device: those of the head, in training; or NULL */
 	/* Gradients, in training: of the linear layer's outputs and input, and of the rows. */

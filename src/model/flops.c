@@ -35,14 +35,15 @@ double model_head_flops(const struct model_config *config, const struct model_he
 	double hidden = config->hidden_size, flops = 0;
 	for (int h = 0; h < heads->count; h++) {
 		const struct head *head = &heads->head[h];
-		if (head->loss == LOSS_VECTORS)
+		bool all = head->input == INPUT_ALL_ROWS || head->input == INPUT_POOLED_ROWS;
+		if (head->loss == LOSS_VECTORS && !head_has_words(head))
 			continue;
-		double items = head->input == INPUT_FIRST_ROW  ? work->sequences
-			       : head->input == INPUT_ALL_ROWS ? work->tokens
-							       : work->predictions;
+		double items = head->input == INPUT_FIRST_ROW ? work->sequences : all ? work->tokens : work->predictions;
 		double width = model_embedding_size(config), joined = head->joined > 1 ? head->joined : 1;
 		if (head->loss == LOSS_WORDS)
 			flops += 6 * items * width * (hidden + config->vocab_size);
+		else if (head->loss == LOSS_VECTORS) /* of the output layer only forward */
+			flops += 2 * items * width * (3 * hidden + config->vocab_size);
 		else /* with the pooler */
 			flops += 6 * items * hidden * ((head->pooled ? hidden : 0) + head->outputs * joined);
 	}

@@ -35,12 +35,45 @@ const struct model_heads model_heads_pretraining = {
 		  .name = "cls.seq_relationship"}},
 };
 
+const struct model_heads model_heads_splade = {
+	.architecture = "BertForMaskedLM",
+	.count = 1,
+	.head = {{.input = INPUT_POOLED_ROWS,
+		  .pooling = POOLING_SPLADE,
+		  .loss = LOSS_VECTORS,
+		  .coefficient = 1,
+		  .name = "cls.predictions"}},
+};
+
 bool model_heads_predict(const struct model_heads *heads)
 {
 	for (int h = 0; h < heads->count; h++)
 		if (heads->head[h].loss == LOSS_WORDS)
 			return true;
 	return false;
+}
+
+static bool is_splade(const struct head *head)
+{
+	return head->input == INPUT_POOLED_ROWS && head->pooling == POOLING_SPLADE;
+}
+
+bool head_has_words(const struct head *head)
+{
+	return head->loss == LOSS_WORDS || is_splade(head);
+}
+
+bool model_heads_have_words(const struct model_heads *heads)
+{
+	return model_heads_predict(heads) || (heads->count == 1 && is_splade(&heads->head[0]));
+}
+
+void model_heads_make_room(const struct model_heads *heads, struct batch_capacity *capacity)
+{
+	enum { ROWS = 1024 };
+	int32_t rows = capacity->tokens < ROWS ? capacity->tokens : ROWS;
+	if (heads->count == 1 && is_splade(&heads->head[0]) && capacity->labels[0].count < rows)
+		capacity->labels[0].count = rows;
 }
 
 static int words_head(const struct model *model)
@@ -164,6 +197,16 @@ static void drop_rows(struct replica *replica, const struct batch *batch, const 
 static void pool_rows(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
 		      int number)
 {
+	if (is_splade(&model->heads.head[number])) {
+		transform_forward(model, a, replica);
+		vocab_max_fwd(replica, &(struct vocab_max_fwd){.batch = batch,
+							       .table = model_output_table(model),
+							       .bias = &model->prediction_bias,
+							       .x = a->transformed,
+							       .y = a->heads[number].logits,
+							       .rows = a->heads[number].chosen});
+		return;
+	}
 	pooling_fwd(replica, &(struct pooling_fwd){.batch = batch,
 						   .first = model->heads.head[number].pooling == POOLING_CLS,
 						   .x = activations_output(a),
@@ -179,8 +222,21 @@ void model_take_vector_gradients(const struct model *model, struct activations *
 }
 
 void model_vectors_backward(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
-			    int head)
+			    int head, bool overwrite)
 {
+	if (is_splade(&model->heads.head[head])) {
+		vocab_max_bwd(replica, &(struct vocab_max_bwd){.batch = batch,
+							       .table = model_output_table(model),
+							       .bias = &model->prediction_bias,
+							       .overwrite = overwrite,
+							       .rows = a->heads[head].chosen,
+							       .dy = a->heads[head].logits_gradient,
+							       .y = a->heads[head].logits,
+							       .x = a->transformed,
+							       .dx = a->transformed_gradient});
+		transform_backward(model, a, replica, overwrite);
+		return;
+	}
 	pooling_bwd(replica, &(struct pooling_bwd){.batch = batch,
 						   .first = model->heads.head[head].pooling == POOLING_CLS,
 						   .dy = a->heads[head].logits_gradient,

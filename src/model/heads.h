@@ -33,13 +33,13 @@ enum head_loss {
 /* Head h learns from labels[h] of a batch. */
 struct head {
 	enum head_input input;
-	/* INPUT_POOLED_ROWS: POOLING_MEAN or POOLING_CLS. INPUT_FIRST_ROW: with POOLING_MEAN, the mean of a sequence's rows in
-	 * the place of its first. */
+	/* INPUT_POOLED_ROWS: POOLING_MEAN, POOLING_CLS, or POOLING_SPLADE. INPUT_FIRST_ROW: with POOLING_MEAN, the mean of a
+	 * sequence's rows in the place of its first. */
 	unsigned pooling;
 	int32_t joined;  /* INPUT_CHOSEN_ROWS: rows per item; 0 = 1 */
 	bool pooled;     /* reads through the pooler; at most one head does */
 	bool drops;      /* applies classifier_dropout to its input */
-	int32_t outputs; /* per item; 0 for LOSS_WORDS, which has the vocabulary's size; INPUT_POOLED_ROWS: the hidden size */
+	int32_t outputs; /* per item; 0 for LOSS_WORDS, which has the vocabulary's size; INPUT_POOLED_ROWS: the vector's size */
 	enum head_loss loss;
 	int32_t classes, pointers; /* LOSS_POINTERS */
 	double coefficient;        /* of its loss in the total loss */
@@ -79,7 +79,15 @@ extern const struct model_heads model_heads_words;
 /* Masked words and next sentences (enum pretraining_head): BertForPreTraining. */
 extern const struct model_heads model_heads_pretraining;
 
+/* The weights of texts over the vocabulary (B,V), as vectors. A model sets `outputs`. */
+extern const struct model_heads model_heads_splade;
+
 /* Does any head predict masked words? */
 bool model_heads_predict(const struct model_heads *heads);
+/* Does it have the weights for that, as model_heads_splade()'s has, too? Does any? */
+bool head_has_words(const struct head *head);
+bool model_heads_have_words(const struct model_heads *heads);
+/* Adds room for the logits of as many rows as may be computed at a time, if a head is model_heads_splade()'s. */
+void model_heads_make_room(const struct model_heads *heads, struct batch_capacity *capacity);
 
 #endif

@@ -286,13 +286,13 @@ struct tensor model_outputs(const struct model *model, struct activations *activ
 			    const struct batch *batch, int head);
 /* The same outputs of a head, as model_losses() left them. */
 struct tensor model_last_outputs(const struct activations *activations, int head);
-/* For a head with INPUT_POOLED_ROWS. model_take_vector_gradients() takes the gradients of its vectors, (rows,H) in the
+/* For a head with INPUT_POOLED_ROWS. model_take_vector_gradients() takes the gradients of its vectors, (rows,C) in the
  * masters' type in host memory, one row for each sequence of the batch that the next model_backward() is for. From these,
  * model_vectors_backward() computes what model_losses() leaves in training, for the last forward. */
 void model_take_vector_gradients(const struct model *model, struct activations *activations, int head, const void *gradients,
 				 int64_t rows);
 void model_vectors_backward(const struct model *model, struct activations *activations, struct replica *replica,
-			    const struct batch *batch, int head);
+			    const struct batch *batch, int head, bool overwrite);
 /* Zeroes the gradients of a pooler that no head reads, since nothing else writes them. */
 void model_clear_unused_gradients(const struct model *model);
 /* The transformed rows of the head with LOSS_WORDS, for the rows that its labels refer to (P,H): the input of vocab_topk. */

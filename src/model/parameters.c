@@ -179,7 +179,7 @@ static void add_rows(struct model *model, const struct parameter_row *rows, int 
 		int length = snprintf(parameter.name, sizeof parameter.name, "%s%s", prefix, row->name);
 		BUG_IF(length < 0 || length >= (int)sizeof parameter.name);
 		bool joins = i > 0 && rows[i - 1].weight == row->weight;
-		bool tied = model_heads_predict(&model->heads) && !model->config.untied;
+		bool tied = model_heads_have_words(&model->heads) && !model->config.untied;
 		enum weight_use use = row->use == WEIGHT_TIED && !tied ? WEIGHT_TABLE : row->use;
 		add_parameter(model, &parameter, (struct weight *)((char *)owner + row->weight), use, joins);
 	}
@@ -335,11 +335,14 @@ enum status model_create(struct model **out, struct backend *be, const struct mo
 	for (int h = 0; h < heads->count; h++) {
 		bool alone = heads->head[h].input == INPUT_ALL_ROWS || heads->head[h].input == INPUT_POOLED_ROWS;
 		BUG_IF(alone && heads->count > 1);
-		if (heads->head[h].loss == LOSS_NONE || heads->head[h].loss == LOSS_VECTORS)
+		bool has_words = head_has_words(&heads->head[h]);
+		if (heads->head[h].loss == LOSS_NONE || (heads->head[h].loss == LOSS_VECTORS && !has_words))
 			continue;
-		if (heads->head[h].loss == LOSS_WORDS || model_head_transforms(config, &heads->head[h]))
+		if (has_words || model_head_transforms(config, &heads->head[h]))
 			add_rows(model, transform_rows, COUNT(transform_rows), "", (int32_t)layers, model);
-		if (heads->head[h].loss == LOSS_WORDS)
+		if (has_words && heads->head[h].loss != LOSS_WORDS)
+			model->heads.head[h].outputs = config->vocab_size;
+		if (has_words)
 			add_rows(model, word_rows, COUNT(word_rows), "", (int32_t)layers, model);
 		else
 			add_head(model, &model->heads.head[h], &model->head_weights[h]);

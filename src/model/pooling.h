@@ -17,6 +17,8 @@ enum pooling_mode {
 	POOLING_LAST = 1 << 5,          /* the last row */
 };
 #define POOLING_MODES 6
+/* Not a mode of these: a text's weights over the vocabulary, from the masked-word head (SPLADE, Formal et al. 2021). */
+#define POOLING_SPLADE (1u << POOLING_MODES)
 
 /* The number of modes in a set. */
 int pooling_count(unsigned modes);

@@ -291,6 +291,7 @@ static enum status find_task(struct labeled_run *labeled)
 	state->settings.negative_label = given->negative_label;
 	state->settings.negative_columns = given->negative_column;
 	state->settings.hidden_size = labeled->run->config.hidden_size;
+	state->settings.vocab_size = labeled->run->config.vocab_size;
 	state->pool = labeled->run->machine->pool;
 	state->settings.vocab = &labeled->tokenizer.vocab;
 	state->settings.bad = &labeled->bad;
@@ -302,6 +303,8 @@ static bool has_same_head(const struct labeled_run *labeled)
 {
 	const struct task_config *folder = &labeled->folder;
 	const struct label_set *labels = &labeled->state.labels;
+	if (model_heads_have_words(&labeled->heads))
+		return true; /* or the model is refused when it is loaded */
 	if (!folder->architecture || strcmp(folder->architecture, labeled->heads.architecture) != 0)
 		return false;
 	if (labels->count == 0)
@@ -339,7 +342,8 @@ static enum status make_head(struct labeled_run *labeled)
 	labeled->preview = (struct task_preview){.labels = state->task->target == TARGET_CLASS ? names : NULL,
 						 .classes = (int32_t)state->labels.count};
 	TRY(task_config_make(&labeled->config, labeled->heads.architecture, state->task->problem_type,
-			     state->labels.count > 0 ? names : NULL, labeled->heads.head[0].outputs));
+			     state->labels.count > 0 ? names : NULL,
+			     model_heads_have_words(&labeled->heads) ? 0 : labeled->heads.head[0].outputs));
 	if (state->task->makes_vectors)
 		labeled->config.sentence = &labeled->sentence;
 	return labeled_run_record(labeled);
@@ -522,7 +526,7 @@ static size_t reader_bytes(void *context, int64_t index, const struct run_phase 
 	(void)index;
 	size_t bytes = step_reader_bytes(&bounds, &phase->steps);
 	if (labeled->state.task->loss)
-		bytes += step_vectors_bytes(&phase->steps, bounds.sequences, labeled->run->config.hidden_size, sizeof(float));
+		bytes += step_vectors_bytes(&phase->steps, bounds.sequences, labeled->heads.head[0].outputs, sizeof(float));
 	return bytes;
 }
 
@@ -576,7 +580,8 @@ static enum status load_weights(void *context, struct model *model, struct repli
 	TRY_GOTO(memory_new(&loaded, source->slab_count, sizeof *loaded, "weights"), done);
 	TRY_GOTO(model_get_weights(model, slab), done);
 	copy_parameters(model, slab, source, loaded);
-	TRY_GOTO(model_folder_load(labeled->source.weights, source, MISSING_HEADS, loaded, &report), done);
+	enum missing_weights missing = model_heads_have_words(&heads) ? MISSING_NOTHING : MISSING_HEADS;
+	TRY_GOTO(model_folder_load(labeled->source.weights, source, missing, loaded, &report), done);
 	TRY_GOTO(model_files_check(&labeled->files, labeled->source.weights), done);
 	copy_parameters(source, loaded, model, slab);
 	copy_layers(labeled, source, loaded, model, slab);

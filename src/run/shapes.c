@@ -51,6 +51,7 @@ static struct memory_plan plan_of_phase(struct shapes *shapes, int64_t index, in
 	shape(shapes, index, tokens);
 	struct batch_capacity capacity = phase->steps.capacity;
 	batch_capacity_grow(&capacity, &phase->evaluation_capacity);
+	model_heads_make_room(&shapes->model->heads, &capacity);
 	struct shape_limits limits =
 		model_shape_limits(&shapes->model->config, capacity, larger(shapes->longest_evaluated, length), true);
 	size_t batches = shapes->source.reader_bytes(shapes->source.context, index, phase);
@@ -178,6 +179,7 @@ static enum status choose(struct shapes *shapes, bool smaller)
 		batch_capacity_grow(&all, &phase->evaluation_capacity);
 		longest = larger(longest, (int32_t)training->max_seq_length);
 	}
+	model_heads_make_room(&shapes->model->heads, &all);
 	shapes->limits = model_shape_limits(config, all, longest, true);
 	return OK;
 }

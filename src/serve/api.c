@@ -11,9 +11,11 @@
 
 const char *api_task_name(enum api_task task)
 {
-	static const char *const names[] = {[API_EMBED] = "embed",     [API_PREDICT] = "predict",   [API_RERANK] = "rerank",
-					    [API_FILL] = "fill",       [API_ANSWER] = "answer",     [API_SIMILARITY] = "embed",
-					    [API_EMBED_ALL] = "embed", [API_TOKENIZE] = "tokenize", [API_DECODE] = "decode"};
+	static const char *const names[] = {[API_EMBED] = "embed",       [API_PREDICT] = "predict",
+					    [API_RERANK] = "rerank",     [API_FILL] = "fill",
+					    [API_ANSWER] = "answer",     [API_SIMILARITY] = "embed",
+					    [API_EMBED_ALL] = "embed",   [API_EMBED_SPARSE] = "embed_sparse",
+					    [API_TOKENIZE] = "tokenize", [API_DECODE] = "decode"};
 	return names[task];
 }
 

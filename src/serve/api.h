@@ -58,6 +58,7 @@ enum api_task {
 	API_ANSWER, /* up to here, what a model is made for; any model that embeds, or any at all, can do what follows */
 	API_SIMILARITY,
 	API_EMBED_ALL,
+	API_EMBED_SPARSE,
 	API_TOKENIZE,
 	API_DECODE,
 };
@@ -107,8 +108,8 @@ struct api_form {
 	const char *help;               /* what it does, for openapi.json */
 	const char *answer;             /* an example of an answer, as JSON */
 };
-extern const struct api_form openai_embed, tei_embed, tei_embed_all, tei_similarity, tei_predict, tei_rerank, tei_tokenize,
-	tei_decode, cohere_rerank, own_fill, own_answer;
+extern const struct api_form openai_embed, tei_embed, tei_embed_all, tei_embed_sparse, tei_similarity, tei_predict, tei_rerank,
+	tei_tokenize, tei_decode, cohere_rerank, own_fill, own_answer;
 
 /* Reads a request. False: *error says why. The caller releases *out in either case. */
 bool api_read(struct api_request *out, const struct api_form *form, const char *body, size_t size,
@@ -188,6 +189,8 @@ void openai_write_embeddings(struct buffer *out, const char *model, const struct
 			     int64_t tokens);
 void openai_write_models(struct buffer *out, const char *const *names, int64_t count, int64_t created);
 void tei_write_embeddings(struct buffer *out, const struct api_vectors *vectors);
+/* The numbers that are not zero, as {"index", "value"}. */
+void tei_write_sparse(struct buffer *out, const struct api_vectors *vectors);
 /* Sorts `scores` in descending order and appends them as a list; ties keep the model's order. */
 void tei_write_predictions(struct json_writer *writer, struct api_score *scores, int64_t count);
 /* The same, but in a tie the text with the higher index comes first. `texts` NULL: leave out the texts. */

@@ -181,6 +181,12 @@ const struct api_form tei_embed_all = {.style = API_TEI,
 				       .fields = all_fields,
 				       .help = "A vector for each token of each text",
 				       .answer = "[[[0.01,-0.05],[0.02,0.03]]]"};
+const struct api_form tei_embed_sparse = {.style = API_TEI,
+					  .task = API_EMBED_SPARSE,
+					  .read = read_embed,
+					  .fields = all_fields,
+					  .help = "Weights of words for each text (SPLADE), by their rows in the vocabulary",
+					  .answer = "[[{\"index\":2309,\"value\":1.52},{\"index\":7592,\"value\":0.3}]]"};
 const struct api_form tei_similarity = {TEI(API_SIMILARITY, similarity),
 					.help = "The cosine similarity of a text and each of several others",
 					.answer = "[0.81,0.12]"};
@@ -200,6 +206,26 @@ void tei_write_embeddings(struct buffer *out, const struct api_vectors *vectors)
 		json_open(&writer, NULL, '[');
 		for (int64_t k = 0; k < vectors->width; k++)
 			json_put_float(&writer, NULL, vectors->values[i * vectors->width + k]);
+		json_close(&writer);
+	}
+	json_close(&writer);
+}
+
+void tei_write_sparse(struct buffer *out, const struct api_vectors *vectors)
+{
+	struct json_writer writer = {.out = out};
+	json_open(&writer, NULL, '[');
+	for (int64_t i = 0; i < vectors->count; i++) {
+		json_open(&writer, NULL, '[');
+		for (int64_t k = 0; k < vectors->width; k++) {
+			float value = vectors->values[i * vectors->width + k];
+			if (value == 0)
+				continue;
+			json_open(&writer, NULL, '{');
+			json_put_integer(&writer, "index", k);
+			json_put_float(&writer, "value", value);
+			json_close(&writer);
+		}
 		json_close(&writer);
 	}
 	json_close(&writer);

@@ -17,6 +17,7 @@ static const struct endpoint endpoints[] = {
 	{"/embeddings", POST_TASK, false, &openai_embed, NULL},
 	{"/embed", POST_TASK, false, &tei_embed, NULL},
 	{"/embed_all", POST_TASK, false, &tei_embed_all, NULL},
+	{"/embed_sparse", POST_TASK, false, &tei_embed_sparse, NULL},
 	{"/similarity", POST_TASK, false, &tei_similarity, NULL},
 	{"/predict", POST_TASK, false, &tei_predict, NULL},
 	{"/rerank", POST_TASK, false, &tei_rerank, NULL},

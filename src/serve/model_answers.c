@@ -317,6 +317,11 @@ bool model_work_write(struct model_work *work, struct buffer *out, struct api_er
 	switch (work->request->task) {
 	case API_EMBED: return write_vectors(work, out);
 	case API_EMBED_ALL: return write_rows(work, out);
+	case API_EMBED_SPARSE:
+		tei_write_sparse(out, &(struct api_vectors){.values = work->outputs.values,
+							    .count = work->job.count,
+							    .width = text_model_width(&work->model->text)});
+		return true;
 	case API_SIMILARITY: return write_similarities(work, out);
 	case API_TOKENIZE: return write_tokens(work, out, error);
 	case API_DECODE: return write_texts(work, out);

@@ -249,7 +249,7 @@ static const struct model_work *work_of(const struct batch_part *part)
 /* One wish that covers all parts. */
 static struct encoder_wish wish_of(const struct served_model *model, const struct batch_part *parts, int64_t count)
 {
-	if (model->text.has_task)
+	if (model->text.has_task || model->text.weighs_words)
 		return (struct encoder_wish){.answer = ENCODER_HEAD};
 	if (work_of(&parts[0])->request->task == API_EMBED_ALL)
 		return (struct encoder_wish){.answer = ENCODER_ROWS};

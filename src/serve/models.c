@@ -86,6 +86,8 @@ static unsigned find_tasks(const struct text_model *text)
 	unsigned tasks = 1u << API_TOKENIZE | 1u << API_DECODE;
 	if (text->makes_vectors)
 		tasks |= 1u << API_EMBED | 1u << API_SIMILARITY | 1u << API_EMBED_ALL;
+	if (text->weighs_words)
+		tasks |= 1u << API_EMBED_SPARSE;
 	if (text->fills_blanks)
 		tasks |= 1u << API_FILL;
 	if (!text->has_task)
@@ -113,11 +115,17 @@ static enum status open_model(struct served_model *model, const struct models *m
 	return read_checksum(model);
 }
 
+/* Other tasks follow from these, or any model can do them. */
+static bool is_made_for(const struct served_model *model, enum api_task task)
+{
+	return (task <= API_ANSWER || task == API_EMBED_SPARSE) && model_can(model, task);
+}
+
 static void say_what_is_served(const struct served_model *model)
 {
 	struct buffer tasks = {0};
-	for (enum api_task t = API_EMBED; t <= API_ANSWER; t++)
-		if (model_can(model, t))
+	for (enum api_task t = API_EMBED; t <= API_EMBED_SPARSE; t++)
+		if (is_made_for(model, t))
 			buffer_format(&tasks, "%s%s", tasks.size > 0 ? ", " : "", api_task_name(t));
 	log_note("model '%s' from '%s': %s; texts of up to %d tokens; %s", model->name, model->folder, buffer_string(&tasks),
 		 model->text.longest, model->text.session.backend->description);
@@ -178,11 +186,11 @@ static void put_labels(const struct served_model *model, struct json_writer *wri
 static void put_type(const struct served_model *model, struct json_writer *writer)
 {
 	json_open(writer, "model_type", '{');
-	if (model_can(model, API_EMBED)) {
-		static const char *const names[POOLING_MODES] = {"cls",          "max",      "mean", "mean_sqrt_len_tokens",
-								 "weightedmean", "lasttoken"};
+	if (model_can(model, API_EMBED) || model_can(model, API_EMBED_SPARSE)) {
+		static const char *const names[POOLING_MODES + 1] = {"cls",          "max",       "mean",  "mean_sqrt_len_tokens",
+								     "weightedmean", "lasttoken", "splade"};
 		struct buffer pooling = {0};
-		for (int m = 0; m < POOLING_MODES; m++)
+		for (int m = 0; m <= POOLING_MODES; m++)
 			if (model->text.pooling & 1u << m)
 				buffer_format(&pooling, "%s%s", pooling.size > 0 ? "+" : "", names[m]);
 		json_open(writer, "embedding", '{');
@@ -217,8 +225,8 @@ void model_put_info(const struct served_model *model, struct json_writer *writer
 	json_put_string(writer, "model_dtype", be->int8 ? "int8" : dtypes[be->dtype]);
 	put_type(model, writer);
 	json_open(writer, "tasks", '[');
-	for (enum api_task t = API_EMBED; t <= API_ANSWER; t++)
-		if (model_can(model, t))
+	for (enum api_task t = API_EMBED; t <= API_EMBED_SPARSE; t++)
+		if (is_made_for(model, t))
 			json_put_string(writer, NULL, api_task_name(t));
 	json_close(writer);
 	json_put_integer(writer, "max_input_length", model->text.longest);

@@ -18,8 +18,7 @@ uint64_t contrastive_text(const int32_t *ids, int64_t count)
 	return hash64(ids, (size_t)count * sizeof *ids);
 }
 
-/* The sum of a[i] b[i], always in the same order. */
-static double vectors_dot(const float *a, const float *b, int64_t count)
+double vectors_dot(const float *a, const float *b, int64_t count)
 {
 	float lanes[LANES] = {0};
 	double sum = 0;
@@ -95,7 +94,7 @@ static void run(struct pool *pool, int64_t count, pool_task *task, struct work *
 
 static const float *unit_of(const struct work *work, int64_t text)
 {
-	return work->scratch->units + text * work->step->width;
+	return (work->step->by_dot ? work->step->vectors : work->scratch->units) + text * work->step->width;
 }
 
 static double cosine(const struct work *work, int64_t a, int64_t b)
@@ -387,7 +386,7 @@ static void target_loss(void *context, int64_t example, int worker)
 static enum status make_room(struct contrastive_scratch *s, const struct contrastive_step *step, int64_t workers)
 {
 	static const char what[] = "vectors of a step";
-	int64_t numbers = step->count * step->width;
+	int64_t numbers = step->by_dot ? 0 : step->count * step->width;
 	TRY(memory_grow(&s->units, &s->units_capacity, numbers, sizeof *s->units, what));
 	TRY(memory_grow(&s->rows, &s->rows_capacity, workers * step->count, sizeof *s->rows, what));
 	TRY(memory_grow(&s->inverses, &s->inverses_capacity, step->count, sizeof *s->inverses, what));
@@ -423,7 +422,8 @@ enum status contrastive_loss(enum contrastive_kind kind, double temperature, con
 		for (int64_t t = step->starts[e]; t < step->starts[e + 1]; t++)
 			scratch->examples[t] = e;
 	}
-	run(pool, step->count, normalize, &work);
+	if (!step->by_dot)
+		run(pool, step->count, normalize, &work);
 	if (kind == CONTRASTIVE_IN_BATCH) {
 		run(pool, step->example_count, anchor_loss, &work);
 		*out_loss = mean_of_losses(&work);
@@ -437,8 +437,31 @@ enum status contrastive_loss(enum contrastive_kind kind, double temperature, con
 		if (gradients)
 			run(pool, step->example_count, pair_gradient, &work);
 	}
-	if (gradients)
+	if (gradients && !step->by_dot)
 		run(pool, step->count, normalize_backward, &work);
+	return OK;
+}
+
+enum status contrastive_flops(const struct contrastive_step *step, double first, double others,
+			      struct contrastive_scratch *scratch, double *loss, float *gradients)
+{
+	const double factors[] = {first, others};
+	TRY(memory_grow(&scratch->part, &scratch->part_capacity, step->width, sizeof *scratch->part, "weights of a step"));
+	for (int kind = 0; kind < 2; kind++) {
+		int64_t count = kind == 0 ? step->example_count : step->count - step->example_count;
+		double squares = 0;
+		memset(scratch->part, 0, (size_t)step->width * sizeof *scratch->part);
+		for (int64_t t = 0; t < step->count; t++)
+			if ((step->starts[scratch->examples[t]] != t) == kind)
+				add_scaled(scratch->part, 1 / (double)count, step->vectors + t * step->width, step->width);
+		for (int64_t i = 0; i < step->width; i++)
+			squares += (double)scratch->part[i] * (double)scratch->part[i];
+		*loss += factors[kind] * squares;
+		for (int64_t t = 0; gradients && t < step->count; t++)
+			if ((step->starts[scratch->examples[t]] != t) == kind)
+				add_scaled(gradients + t * step->width, 2 * factors[kind] / (double)count, scratch->part,
+					   step->width);
+	}
 	return OK;
 }
 

@@ -8,6 +8,7 @@
 #ifndef TASKS_CONTRASTIVE_H
 #define TASKS_CONTRASTIVE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "base/error.h"
 #include "base/pool.h"
@@ -41,6 +42,8 @@ struct contrastive_step {
 	const float *marks; /* margins: the scores of example i's texts but the first begin at marks[mark_starts[i]] */
 	const int64_t *mark_starts;
 	const float *targets; /* targets: that of example i is targets[i*H] */
+	bool by_dot;          /* wherever it says cosine here, the dot product of the vectors as they are */
+	int64_t number, last; /* of the step, from 1, and of the last one; 0: not in training */
 };
 
 /* The first numbers of vectors, which are vectors of their own (Matryoshka representations, Kusupati et al. 2022). */
@@ -74,8 +77,15 @@ MUST_USE enum status contrastive_nested_loss(enum contrastive_kind kind, double 
 					     const struct contrastive_step *step, struct pool *pool,
 					     struct contrastive_scratch *scratch, double *out_loss, float *gradients);
 
+/* Adds to a loss and its gradients that of FLOPS (Paria et al. 2020), the sum over words of (mean weight)^2, for the first texts
+ * of examples and for all others, times these factors. */
+MUST_USE enum status contrastive_flops(const struct contrastive_step *step, double first, double others,
+				       struct contrastive_scratch *scratch, double *loss, float *gradients);
+
 /* A key for a text in `texts`: equal for equal ids. */
 uint64_t contrastive_text(const int32_t *ids, int64_t count);
+/* The sum of a[i] b[i], always in the same order. */
+double vectors_dot(const float *a, const float *b, int64_t count);
 /* The cosine of two vectors, computed in double throughout. */
 double vectors_cosine(const float *a, const float *b, int64_t count);
 

@@ -31,11 +31,15 @@ const struct option embedding_rows[] = {
 	{ROW(document_prompt, "TEXT"), .alias = "passage_prompt",
 	 .help = "for embeddings: prefix of the other texts, such as 'passage: '; default: the prompt of "
 	 	 "the model's folder"},
-	{ROW(temperature, "T"), .range = "0.001..10", .fallback = "0.05",
+	{ROW(temperature, "T"), .range = "0.001..10", .fallback_text = "0.05, with --pooling splade 1",
 	 .help = "divide cosines by this in the losses for embeddings (a scale of 1/T)"},
-	{ROW(pooling, "HOW"), .range = "auto|mean|cls", .fallback = "auto",
-	 .help = "use the mean of a text's rows as its vector, or the row of [CLS]; auto: as the model's folder says, else the "
-	 "mean"},
+	{ROW(pooling, "HOW"), .range = "auto|mean|cls|splade", .fallback = "auto",
+	 .help = "use the mean of a text's rows as its vector, or the row of [CLS]; splade: weights for the words of the "
+	 "vocabulary, from the masked-word head, compared by dot products; auto: as the model's folder says, else the mean"},
+	{ROW(query_regularizer_weight, "W"), .range = "0..", .fallback = "5e-5",
+	 .help = "with --pooling splade: factor of the FLOPS of first texts (squares of the batch's mean weights) in the loss, "
+	 "reached after a third of training"},
+	{ROW(document_regularizer_weight, "W"), .range = "0..", .fallback = "3e-5", .help = "the same for the other texts"},
 	{ROW(score_loss, "NAME"), .range = "cosent|cosine", .fallback = "cosent",
 	 .help = "loss for embeddings learned from scores: cosent, which uses the order of the scores; cosine, the squared "
 	 "difference of cosine and score"},
@@ -62,9 +66,31 @@ static struct embedding_settings *own_of(const struct task_state *state)
 /* As in sentence-transformers and SimCSE: a scale of 20. */
 #define USUAL_TEMPERATURE 0.05
 
+static bool is_sparse(const struct task_state *state)
+{
+	return own_of(state)->pooling == EMBEDDING_SPLADE;
+}
+
 static double temperature_of(const struct task_state *state)
 {
-	return own_of(state)->temperature > 0 ? own_of(state)->temperature : USUAL_TEMPERATURE;
+	return own_of(state)->temperature > 0 ? own_of(state)->temperature : is_sparse(state) ? 1 : USUAL_TEMPERATURE;
+}
+
+/* How pooling is called in options, folders, and the record. */
+static const struct {
+	const char *name;
+	unsigned mode;
+} poolings[] = {[EMBEDDING_MEAN] = {"mean", POOLING_MEAN},
+		[EMBEDDING_CLS] = {"cls", POOLING_CLS},
+		[EMBEDDING_SPLADE] = {"splade", POOLING_SPLADE}};
+
+/* EMBEDDING_POOLING_OPEN: it is none of these. */
+static enum embedding_pooling pooling_of_folder(const struct sentence_folder *folder)
+{
+	enum embedding_pooling pooling = EMBEDDING_SPLADE;
+	while (pooling > EMBEDDING_POOLING_OPEN && poolings[pooling].mode != folder->pooling)
+		pooling--;
+	return pooling;
 }
 
 static void note_prompt(const char *prompt, const char *texts)
@@ -156,17 +182,21 @@ static enum status settle(struct task_state *state, const struct task_beginning 
 {
 	struct embedding_settings *own = own_of(state);
 	struct sentence_folder *folder = beginning->folder;
-	if (!own->pooling && folder->found && folder->pooling != POOLING_MEAN && folder->pooling != POOLING_CLS)
+	if (!own->pooling && folder->found && !pooling_of_folder(folder))
 		return error_hinted(error_set(ERR_USAGE, "'%s' pools neither by the mean nor by [CLS]", beginning->model),
 				    "choose one of the two: --pooling mean or --pooling cls");
 	if (!own->pooling) {
-		own->pooling = folder->found && folder->pooling == POOLING_CLS ? EMBEDDING_CLS : EMBEDDING_MEAN;
-		TRY(beginning->chose(beginning->context, "pooling", own->pooling == EMBEDDING_CLS ? "cls" : "mean"));
+		own->pooling = folder->found ? pooling_of_folder(folder) : EMBEDDING_MEAN;
+		TRY(beginning->chose(beginning->context, "pooling", poolings[own->pooling].name));
 	}
+	if (is_sparse(state) && (own->matryoshka_dims || own->teacher_vectors))
+		return error_set(ERR_USAGE,
+				 "--pooling splade gives weights of words: --matryoshka_dims and --teacher_vectors are "
+				 "for vectors");
 	TRY(settle_prompts(own, beginning));
 	TRY(settle_nested(state, own));
-	folder->pooling = own->pooling == EMBEDDING_CLS ? POOLING_CLS : POOLING_MEAN;
-	folder->normalize = true;
+	folder->pooling = poolings[own->pooling].mode;
+	folder->normalize = !is_sparse(state);
 	folder->lowercase = false; /* the tokenizer's files say that */
 	folder->truncate_dim = 0;
 	folder->max_seq_length = state->settings.max_seq_length;
@@ -177,8 +207,8 @@ static enum status settle(struct task_state *state, const struct task_beginning 
 static void take_folder(struct task_state *state, const struct sentence_folder *folder)
 {
 	struct embedding_settings *own = own_of(state);
-	if (!own->pooling && folder->pooling == POOLING_CLS)
-		own->pooling = EMBEDDING_CLS;
+	if (!own->pooling)
+		own->pooling = pooling_of_folder(folder);
 	if (!own->query_prompt && !own->document_prompt && !folder->leaves_out_prompt) {
 		take_prompts(own, folder);
 		own->prompts_of_folder = true;
@@ -272,6 +302,11 @@ static void log_loss(const struct task_state *state, enum ranking_form form, enu
 	if (own_of(state)->matryoshka_dims)
 		log_note("vectors may be cut to %s numbers: the loss is summed over these widths",
 			 own_of(state)->matryoshka_dims);
+	if (is_sparse(state))
+		log_note(
+			"weights of words, compared by dot products; added to the loss: FLOPS of first texts times %g, of others "
+			"times %g",
+			own_of(state)->query_regularizer_weight, own_of(state)->document_regularizer_weight);
 	if (kind == CONTRASTIVE_TARGET)
 		log_note("loss: squared difference from the vectors of '%s'", own_of(state)->teacher_vectors);
 	else if (kind == CONTRASTIVE_MARGIN)
@@ -494,6 +529,11 @@ done:
 
 static void heads(const struct task_state *state, struct model_heads *out)
 {
+	if (is_sparse(state)) {
+		*out = model_heads_splade;
+		out->head[0].outputs = state->settings.vocab_size;
+		return;
+	}
 	*out = (struct model_heads){.architecture = "BertModel", .pooler = true, .count = 1};
 	out->head[0] = (struct head){
 		.input = INPUT_POOLED_ROWS,
@@ -505,6 +545,18 @@ static void heads(const struct task_state *state, struct model_heads *out)
 	};
 }
 
+/* Over the first third of training, the weights rise with the square of the step's number, as with sentence-transformers'
+ * SpladeRegularizerWeightSchedulerCallback. */
+static enum status add_flops(const struct task_state *state, const struct contrastive_step *step,
+			     struct contrastive_scratch *scratch, double *out, float *gradients)
+{
+	const struct embedding_settings *own = own_of(state);
+	double rise = fmax(1, (double)(step->last / 3));
+	double share = step->last > 0 ? fmin(1, (double)(step->number - 1) / rise) : 1;
+	return contrastive_flops(step, share * share * own->query_regularizer_weight,
+				 share * share * own->document_regularizer_weight, scratch, out, gradients);
+}
+
 static enum status loss(const struct task_state *state, const struct task_set *set, const struct contrastive_step *step,
 			struct pool *pool, struct contrastive_scratch *scratch, double *out, float *gradients)
 {
@@ -513,8 +565,10 @@ static enum status loss(const struct task_state *state, const struct task_set *s
 	with.marks = own->marks;
 	with.mark_starts = own->mark_starts;
 	with.targets = own->teacher.values;
-	return contrastive_nested_loss(own->kind, temperature_of(state), &own_of(state)->nested, &with, pool, scratch, out,
-				       gradients);
+	with.by_dot = is_sparse(state);
+	TRY(contrastive_nested_loss(own->kind, temperature_of(state), &own_of(state)->nested, &with, pool, scratch, out,
+				    gradients));
+	return is_sparse(state) ? add_flops(state, &with, scratch, out, gradients) : OK;
 }
 
 /* ---- Vectors of a set ---- */
@@ -570,6 +624,8 @@ void vector_set_release(struct vector_set *set)
 
 static double pair_cosine(const struct contrastive_step *all, int64_t a, int64_t b)
 {
+	if (all->by_dot)
+		return vectors_dot(all->vectors + a * all->width, all->vectors + b * all->width, all->width);
 	return vectors_cosine(all->vectors + a * all->width, all->vectors + b * all->width, all->width);
 }
 
@@ -723,6 +779,7 @@ static enum status score(const struct task_state *state, const struct task_set *
 {
 	struct vector_set vectors;
 	TRY(vector_set_make(&vectors, set, outputs));
+	vectors.all.by_dot = is_sparse(state);
 	enum status status;
 	if (form_of(set) == RANKING_SCORED) {
 		status = score_pairs(&vectors.all, out);
@@ -750,8 +807,8 @@ static enum status write_results(const struct task_state *state, const struct ta
 	struct vector_set vectors;
 	float *cosines = NULL;
 	enum status status;
-	(void)state;
 	TRY(vector_set_make(&vectors, set, outputs));
+	vectors.all.by_dot = is_sparse(state);
 	TRY_GOTO(memory_new(&cosines, outputs->count, sizeof *cosines, "results"), done);
 	for (int64_t e = 0; e < outputs->count; e++)
 		cosines[e] = cosine_of(&vectors.all, e);
@@ -768,7 +825,7 @@ done:
 static void put_record(const void *own, struct json_writer *writer)
 {
 	const struct embedding_settings *embedding = own;
-	json_put_string(writer, "pooling", embedding->pooling == EMBEDDING_CLS ? "cls" : "mean");
+	json_put_string(writer, "pooling", poolings[embedding->pooling ? embedding->pooling : EMBEDDING_MEAN].name);
 	if (embedding->prompts_of_folder) /* they are in config_sentence_transformers.json */
 		return;
 	if (embedding->query_prompt)
@@ -782,10 +839,13 @@ static enum status read_record(const struct json *record, const char *name, void
 	struct embedding_settings *out = own;
 	const char *pooling = NULL;
 	TRY(json_get_string(record, name, "pooling", &pooling));
-	if (pooling && strcmp(pooling, "mean") != 0 && strcmp(pooling, "cls") != 0)
-		return error_set(ERR_DATA, "'%s': \"pooling\" is '%.40s', not 'mean' or 'cls'", name, pooling);
-	if (pooling)
-		out->pooling = pooling[0] == 'c' ? EMBEDDING_CLS : EMBEDDING_MEAN;
+	if (pooling) {
+		out->pooling = EMBEDDING_SPLADE;
+		while (out->pooling > EMBEDDING_POOLING_OPEN && strcmp(pooling, poolings[out->pooling].name) != 0)
+			out->pooling--;
+		if (!out->pooling)
+			return error_set(ERR_DATA, "'%s': \"pooling\" is '%.40s', not 'mean', 'cls', or 'splade'", name, pooling);
+	}
 	TRY(json_get_string(record, name, "query_prompt", &out->query_prompt));
 	return json_get_string(record, name, "document_prompt", &out->document_prompt);
 }

@@ -7,7 +7,7 @@
 #include "tasks/ranking_file.h"
 #include "tasks/task.h"
 
-enum embedding_pooling { EMBEDDING_POOLING_OPEN, EMBEDDING_MEAN, EMBEDDING_CLS };
+enum embedding_pooling { EMBEDDING_POOLING_OPEN, EMBEDDING_MEAN, EMBEDDING_CLS, EMBEDDING_SPLADE };
 enum embedding_loss { EMBEDDING_COSENT, EMBEDDING_COSINE }; /* for pairs with scores */
 enum embedding_triplet_loss { EMBEDDING_IN_BATCH, EMBEDDING_MARGIN };
 
@@ -15,12 +15,13 @@ enum embedding_triplet_loss { EMBEDDING_IN_BATCH, EMBEDDING_MARGIN };
 struct embedding_settings {
 	/* Put verbatim before the first text of an example, and before its other texts; NULL or "": nothing. */
 	const char *query_prompt, *document_prompt;
-	double temperature; /* 0: the default (0.05) */
+	double temperature; /* 0: the default (0.05; with EMBEDDING_SPLADE 1) */
 	enum embedding_pooling pooling;
 	enum embedding_loss score_loss;
 	enum embedding_triplet_loss triplet_loss;
-	const char *matryoshka_dims, *matryoshka_weights; /* numbers separated by commas */
-	const char *teacher_vectors;                      /* an array file: a vector for each row of the training set */
+	double query_regularizer_weight, document_regularizer_weight; /* of FLOPS, with EMBEDDING_SPLADE */
+	const char *matryoshka_dims, *matryoshka_weights;             /* numbers separated by commas */
+	const char *teacher_vectors; /* an array file: a vector for each row of the training set */
 	/* No option: the prompts come from a model's folder that does not say what they apply to, so that they are used for files
 	 * of pairs and triplets, whose texts are queries and documents. Otherwise they are used for all files. */
 	bool prompts_of_folder;

@@ -32,11 +32,11 @@ enum task_use {
 struct task_settings {
 	const struct layout *layout; /* of a published task; NULL: not one */
 	const struct tokenizer *tokenizer;
-	int32_t max_seq_length, hidden_size; /* hidden_size: of the model */
-	struct column_choice columns;        /* by name or number from 1; NULL: found automatically */
-	bool needs_pairs;                    /* a file of texts alone is an error */
-	struct column_choice trained;        /* of the training set: used if a file has them */
-	struct label_list given, folder;     /* labels from --labels; from the model's folder */
+	int32_t max_seq_length, hidden_size, vocab_size; /* the last two: of the model */
+	struct column_choice columns;                    /* by name or number from 1; NULL: found automatically */
+	bool needs_pairs;                                /* a file of texts alone is an error */
+	struct column_choice trained;                    /* of the training set: used if a file has them */
+	struct label_list given, folder;                 /* labels from --labels; from the model's folder */
 	bool given_by_model;          /* `given` comes from the model instead: names for tags that files write as numbers */
 	const char *class_weights;    /* NULL, "balanced" or "a:2,b:1" */
 	const char *negative_columns; /* of texts that do not match: names or numbers, separated by commas; NULL: found */

@@ -65,9 +65,11 @@ static void vector_gradients(struct objective *objective, struct replica *replic
 			     struct layer_hook hook)
 {
 	const struct labeled_settings *settings = &self(objective)->settings;
-	if (!objective->forwarded)
+	if (!objective->forwarded) {
 		model_forward(settings->model, settings->activations, replica, batch, true);
-	model_vectors_backward(settings->model, settings->activations, replica, batch, 0);
+		model_outputs(settings->model, settings->activations, replica, batch, 0);
+	}
+	model_vectors_backward(settings->model, settings->activations, replica, batch, 0, first);
 	model_backward(settings->model, settings->activations, replica, batch, first, hook.done, hook.context);
 }
 

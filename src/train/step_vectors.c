@@ -66,7 +66,7 @@ enum status step_vectors_create(struct step_vectors **out, const struct step_vec
 	enum status status;
 	TRY(memory_new(&v, 1, sizeof *v, what));
 	v->settings = *settings;
-	v->width = settings->model->config.hidden_size;
+	v->width = settings->model->heads.head[0].outputs;
 	v->most = most_texts(settings->steps, settings->sequences);
 	TRY_GOTO(memory_new(&v->own_facts, v->most, sizeof *v->own_facts, what), failed);
 	TRY_GOTO(memory_new(&v->own, v->most * v->width, sizeof *v->own, what), failed);
@@ -225,7 +225,9 @@ static void arrange(struct step_vectors *v, const struct step *step, const int64
 					    .starts = v->starts,
 					    .vectors = v->vectors,
 					    .texts = v->texts,
-					    .scores = v->scores};
+					    .scores = v->scores,
+					    .number = step->number,
+					    .last = v->settings.steps->last_step};
 }
 
 enum status step_vectors_compute(struct step_vectors *v, struct replica *replica, const struct step *step, const void *owner,

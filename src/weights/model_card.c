@@ -173,12 +173,16 @@ static void put_labels(struct buffer *out, const struct task_config *task)
 static void put_usage(struct buffer *out, const struct model_card *card)
 {
 	const struct card_use *use = use_of(card);
+	/* Only SPLADE's models have a head for words and sentence-transformers' files. */
+	const char *class = strcmp(architecture_of(card), "BertForMaskedLM") == 0 ? "SparseEncoder" : "SentenceTransformer";
 	if (!use)
 		return;
 	buffer_text(out, "\n## Use\n\n```python\n");
 	if (card->embeds_sentences)
-		buffer_text(out, "from sentence_transformers import SentenceTransformer\n\n"
-				 "vectors = SentenceTransformer(\"FOLDER\").encode([\"A text.\", \"Another one.\"])\n");
+		buffer_format(out,
+			      "from sentence_transformers import %s\n\n"
+			      "vectors = %s(\"FOLDER\").encode([\"A text.\", \"Another one.\"])\n",
+			      class, class);
 	else
 		buffer_format(out,
 			      "from transformers import %s, AutoTokenizer\n\n"

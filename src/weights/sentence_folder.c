@@ -134,6 +134,23 @@ done:
 	return status;
 }
 
+/* SPLADE's pooling, of sentence-transformers' SparseEncoder. */
+static enum status read_splade(struct sentence_folder *out, const char *folder)
+{
+	static const struct member_rule rules[] = {{"pooling_strategy", "max"},
+						   {"activation_function", "relu"},
+						   {"embedding_dimension", NULL},
+						   {"word_embedding_dimension", NULL},
+						   {NULL, NULL}};
+	char path[PATH_BYTES];
+	struct json_document document;
+	TRY(read_optional(&document, path, folder, "config.json"));
+	enum status status = document.root ? check_members(document.root, path, rules) : OK;
+	json_release(&document);
+	out->pooling = POOLING_SPLADE;
+	return status;
+}
+
 /* Newer folders say what is normalized. */
 static enum status check_normalize(const char *folder)
 {
@@ -174,7 +191,7 @@ static enum status read_module(struct sentence_folder *out, const struct json *m
 		TRY(path_join(folder, model, place));
 	else
 		snprintf(folder, sizeof folder, "%s", model);
-	bool is_transformer = is_class(type, "Transformer") || is_class(type, "BERT");
+	bool is_transformer = is_class(type, "Transformer") || is_class(type, "MLMTransformer") || is_class(type, "BERT");
 	if (is_transformer != (number == 0))
 		return error_set(ERR_USAGE,
 				 "'%s': module %lld is '%.80s'; bertc reads folders whose first module, and no other, is "
@@ -186,7 +203,9 @@ static enum status read_module(struct sentence_folder *out, const struct json *m
 	}
 	if (is_class(type, "Pooling") && out->pooling == 0 && !out->normalize)
 		return read_pooling(out, folder);
-	if (is_class(type, "Normalize")) {
+	if (is_class(type, "SpladePooling") && out->pooling == 0 && !out->normalize)
+		return read_splade(out, folder);
+	if (is_class(type, "Normalize") && out->pooling != POOLING_SPLADE) {
 		out->normalize = true;
 		return check_normalize(folder);
 	}
@@ -432,10 +451,10 @@ enum status sentence_folder_set_prompts(struct sentence_folder *folder, const ch
 
 /* ---- Writing ---- */
 
-static void put_module(struct json_writer *writer, int64_t number, const char *path, const char *class)
+static void put_module(struct json_writer *writer, int64_t number, const char *path, const char *class, bool is_sparse)
 {
-	char type[64];
-	snprintf(type, sizeof type, "sentence_transformers.models.%s", class);
+	char type[80];
+	snprintf(type, sizeof type, "sentence_transformers.%smodels.%s", is_sparse ? "sparse_encoder." : "", class);
 	char name[8];
 	snprintf(name, sizeof name, "%lld", (long long)number);
 	json_open(writer, NULL, '{');
@@ -446,19 +465,31 @@ static void put_module(struct json_writer *writer, int64_t number, const char *p
 	json_close(writer);
 }
 
+static const char *pooling_folder(const struct sentence_folder *about)
+{
+	return about->pooling == POOLING_SPLADE ? "1_SpladePooling" : "1_Pooling";
+}
+
 static void put_modules(struct json_writer *writer, const struct sentence_folder *about)
 {
 	json_open(writer, NULL, '[');
-	put_module(writer, 0, "", "Transformer");
-	put_module(writer, 1, "1_Pooling", "Pooling");
+	bool is_sparse = about->pooling == POOLING_SPLADE;
+	put_module(writer, 0, "", is_sparse ? "MLMTransformer" : "Transformer", is_sparse);
+	put_module(writer, 1, pooling_folder(about), is_sparse ? "SpladePooling" : "Pooling", is_sparse);
 	if (about->normalize)
-		put_module(writer, 2, "2_Normalize", "Normalize");
+		put_module(writer, 2, "2_Normalize", "Normalize", false);
 	json_close(writer);
 }
 
 static void put_pooling(struct json_writer *writer, const struct sentence_folder *about, int32_t hidden)
 {
 	json_open(writer, NULL, '{');
+	if (about->pooling == POOLING_SPLADE) {
+		json_put_string(writer, "pooling_strategy", "max");
+		json_put_string(writer, "activation_function", "relu");
+		json_close(writer);
+		return;
+	}
 	json_put_integer(writer, "word_embedding_dimension", hidden);
 	for (int m = 0; m < POOLING_MODES; m++)
 		json_put_bool(writer, mode_keys[m], about->pooling >> m & 1);
@@ -479,7 +510,10 @@ static void put_length(struct json_writer *writer, const struct sentence_folder 
 
 static void put_about(struct json_writer *writer, const struct sentence_folder *about)
 {
+	bool is_sparse = about->pooling == POOLING_SPLADE;
 	json_open(writer, NULL, '{');
+	if (is_sparse)
+		json_put_string(writer, "model_type", "SparseEncoder");
 	json_open(writer, "prompts", '{');
 	for (int32_t i = 0; i < about->prompt_count; i++)
 		json_put_string(writer, about->prompts[i].name, about->prompts[i].text);
@@ -488,7 +522,7 @@ static void put_about(struct json_writer *writer, const struct sentence_folder *
 		json_put_string(writer, "default_prompt_name", about->prompts[about->default_prompt].name);
 	else
 		json_put_null(writer, "default_prompt_name");
-	json_put_string(writer, "similarity_fn_name", about->similarity[0] ? about->similarity : "cosine");
+	json_put_string(writer, "similarity_fn_name", about->similarity[0] ? about->similarity : is_sparse ? "dot" : "cosine");
 	if (about->truncate_dim > 0)
 		json_put_integer(writer, "truncate_dim", about->truncate_dim);
 	json_close(writer);
@@ -522,11 +556,12 @@ static enum status write_one(const char *folder, enum file_kind kind, const char
 enum status sentence_folder_write(const char *folder, const struct sentence_folder *about, int32_t hidden,
 				  struct folder_files *files)
 {
-	char path[PATH_BYTES];
+	char path[PATH_BYTES], config[64];
 	BUG_IF(about->pooling == 0);
-	TRY(path_join(path, folder, "1_Pooling"));
+	TRY(path_join(path, folder, pooling_folder(about)));
 	TRY(folder_make(path));
-	TRY(write_one(folder, FILE_POOLING, "1_Pooling/config.json", about, hidden, files));
+	snprintf(config, sizeof config, "%s/config.json", pooling_folder(about));
+	TRY(write_one(folder, FILE_POOLING, config, about, hidden, files));
 	TRY(write_one(folder, FILE_LENGTH, LENGTH_FILE, about, hidden, files));
 	TRY(write_one(folder, FILE_ABOUT, PROMPT_FILE, about, hidden, files));
 	return write_one(folder, FILE_MODULES, MODULES, about, hidden, files);

@@ -57,6 +57,7 @@ static const char *const gradient_lines[] = {
 	"attention_bwd T=21 H=9 heads=3 B=2 longest=12 bias=1 p=0.3 window=2",
 	"gather_bwd T=9 P=4 H=3",
 	"vocab_xent P=6 V=13 H=5",
+	"vocab_max_bwd T=9 V=13 H=5 B=2",
 	"xent N=7 C=2",
 	"xent N=5 C=4",
 	"xent N=5 C=4 smoothing=0.2",
@@ -229,7 +230,7 @@ static void test_pytorch(void **state)
 		golden_case(&k, number, line);
 		seen[find_operation(line, strcspn(line, " ")) - operation_tests] = true;
 	}
-	assert_int_equal(cases, 87);
+	assert_int_equal(cases, 89);
 	for (size_t i = 0; i < OPERATION_COUNT; i++)
 		if (!seen[i] && strcmp(operation_table[i].name, "sumsq_finite") != 0)
 			fail_msg("no golden case of %s", operation_table[i].name);

@@ -207,7 +207,7 @@ static bool forgets_a_repeated_id(struct test_case *c)
 static bool takes_next_row(struct test_case *c)
 {
 	int i = find_array(c, "rows");
-	if (i < 0 || c->arrays[i].columns == 0 || operation_is(c, "pooling")) /* whose rows are not the numbers of any */
+	if (i < 0 || c->arrays[i].columns == 0 || c->arrays[i].role != INPUT)
 		return false;
 	struct array *rows = &c->arrays[i];
 	double *last = &rows->value[rows->columns - 1];
@@ -278,7 +278,8 @@ static bool labeled(const struct test_case *c)
 static bool forgets_loss_scale(struct test_case *c)
 {
 	c->scalars.loss_scale = 1;
-	return labeled(c) || (operation_is(c, "pooling_bwd") && !case_integer(c, "rows", 0)) || operation_is(c, "hidden_error");
+	return labeled(c) || (operation_is(c, "pooling_bwd") && !case_integer(c, "rows", 0)) || operation_is(c, "hidden_error") ||
+	       operation_is(c, "vocab_max_bwd");
 }
 
 static bool divides_by_other_count(struct test_case *c)

@@ -322,6 +322,48 @@ static void sentence_folders_decide(void **state)
 	assert_said("it has: query");
 }
 
+/* The weights of the words of each text, the largest first, from the masked-word head or as the folder says. */
+static void words_are_weighed(void **state)
+{
+	struct sentence_folder about = {.pooling = POOLING_SPLADE, .default_prompt = -1};
+	struct folder_files files = {0};
+	struct buffer all = {0};
+	small_model_make(test_path("sparse"), &model_heads_words, NULL, NULL);
+	assert_ok(sentence_folder_write(test_path("sparse"), &about, WIDTH, &files));
+	free(files.files);
+	put_file("some.txt", "wai waj wak\n\nwam\n");
+	assert_program(0, "1 text was empty", "embed --model %s/sparse --precision fp32 --pooling splade %s/some.txt",
+		       test_folder, test_folder);
+	buffer_append(&all, program_output.data, program_output.size);
+	assert_program(0, "", "embed --model %s/sparse --precision fp32 --no_progress --max_active_dims 2 %s/some.txt",
+		       test_folder, test_folder);
+	char *rest = (char *)(uintptr_t)buffer_string(&program_output), *others = (char *)(uintptr_t)buffer_string(&all);
+	for (int i = 0; i < 3; i++) {
+		struct json_document few, every;
+		const char *line = strtok_r(rest, "\n", &rest), *other = strtok_r(others, "\n", &others);
+		assert_ok(json_parse(&few, "few", line, strlen(line)));
+		assert_ok(json_parse(&every, "every", other, strlen(other)));
+		const struct json *a = json_member(few.root, "embedding"), *b = json_member(every.root, "embedding");
+		assert_int_equal(a->child_count, 2);
+		assert_true(b->child_count > 2);
+		const struct json *x = a->first_child, *y = b->first_child;
+		for (; x; x = x->next, y = y->next) {
+			assert_string_equal(x->key, y->key);
+			assert_true(x->number == y->number && x->number > 0 && (!y->next || y->number >= y->next->number));
+		}
+		json_release(&few);
+		json_release(&every);
+	}
+	buffer_release(&all);
+	small_model_make(test_path("headless"), &model_heads_encoder, NULL, NULL);
+	assert_program(ERR_STATE, "the first is 'cls.predictions.transform.dense.weight'",
+		       "embed --model %s/headless --pooling splade %s/some.txt", test_folder, test_folder);
+	assert_program(2, "--pooling splade gives weights of words", EMBED "--pooling splade --normalize %s/some.txt",
+		       test_folder, test_folder);
+	assert_program(2, "--max_active_dims is for weights of words", EMBED "--max_active_dims 2 %s/some.txt", test_folder,
+		       test_folder);
+}
+
 /* A prompt that is excluded from pooling is in the first window only, and is not pooled there, either. */
 static void prompts_are_left_out_of_windows(void **state)
 {
@@ -525,6 +567,7 @@ int main(void)
 		cmocka_unit_test(columns_of_tables_are_read),
 		cmocka_unit_test(lines_that_are_no_texts_are_noticed),
 		cmocka_unit_test(sentence_folders_decide),
+		cmocka_unit_test(words_are_weighed),
 		cmocka_unit_test(prompts_are_left_out_of_windows),
 		cmocka_unit_test(google_features_have_their_form),
 		cmocka_unit_test(an_interrupted_command_goes_on),

@@ -223,6 +223,37 @@ static void a_step_is_the_same_however_it_is_cut(void **state)
 	same_curve("whole_scored", "ranks_scored");
 }
 
+/* Weights of words, learned with the gradients of a whole step, too, and measured by dot products. */
+static void weights_of_words_are_learned(void **state)
+{
+	assert_program(0, "FLOPS", SHORT("words", "triplets.tsv", "--pooling splade --dev %s/dev.tsv"), test_folder);
+	assert_program(0, "", SHORT("words_two", "triplets.tsv", "--pooling splade --gradient_accumulation_steps 2"));
+	same_curve("words", "words_two");
+	assert_program(0, "", SHORT("words_ranks", "triplets.tsv", "--pooling splade --ranks 2"));
+	same_curve("words", "words_ranks");
+	assert_holds("words/final/modules.json", "sentence_transformers.sparse_encoder.models.SpladePooling");
+	assert_holds("words/final/1_SpladePooling/config.json", "\"pooling_strategy\": \"max\"");
+	assert_holds("words/final/config_sentence_transformers.json", "\"SparseEncoder\"");
+	assert_holds("words/final/config.json", "\"BertForMaskedLM\"");
+	assert_program(0, "", "verify %s/words", test_folder);
+	assert_program(0, "", "embed --model %s/words --precision fp32 %s/texts.tsv", test_folder, test_folder);
+	assert_printed("{\"embedding\":{\"");
+	assert_program(0, "", "evaluate --model %s/words --test %s/dev.tsv --precision fp32 --json", test_folder, test_folder);
+	assert_printed("\"ndcg@10\"");
+	assert_ok(folder_make(test_path("beir")));
+	assert_ok(folder_make(test_path("beir/qrels")));
+	put_file("beir/corpus.jsonl", "{\"_id\": \"a\", \"text\": \"the cat\"}\n{\"_id\": \"b\", \"text\": \"a dog\"}\n");
+	put_file("beir/queries.jsonl", "{\"_id\": \"q\", \"text\": \"the cat\"}\n");
+	put_file("beir/qrels/test.tsv", "query-id\tcorpus-id\tscore\nq\ta\t1\n");
+	assert_program(0, "", "evaluate --retrieval %s/beir --model %s/words --precision fp32", test_folder, test_folder);
+	assert_printed("corpus_active_dims");
+	assert_program(ERR_USAGE, "weighs words, and this needs vectors",
+		       "mine --model %s/words --train %s/pairs.tsv --out %s/m.jsonl", test_folder, test_folder, test_folder);
+	forget("other");
+	assert_program(ERR_USAGE, "--matryoshka_dims and --teacher_vectors are for vectors",
+		       SHORT("other", "pairs.tsv", "--pooling splade --matryoshka_dims 8"));
+}
+
 static void an_interruption_changes_nothing(void **state)
 {
 	struct buffer one = {0}, two = {0};
@@ -495,6 +526,7 @@ int main(void)
 		cmocka_unit_test(pairs_are_learned),
 		cmocka_unit_test(a_model_is_trained_further),
 		cmocka_unit_test(a_step_is_the_same_however_it_is_cut),
+		cmocka_unit_test(weights_of_words_are_learned),
 		cmocka_unit_test(an_interruption_changes_nothing),
 		cmocka_unit_test(every_form_is_told_by_its_columns),
 		cmocka_unit_test(rerankers_score_pairs),

@@ -25,7 +25,8 @@ static void check_request(const struct api_request *request, const struct api_li
 		const struct text_input *input = &request->inputs[i];
 		BUG_IF((input->text != NULL) == (input->ids != NULL));
 		BUG_IF(input->text && !input->text[0]);
-		bool takes_ids = request->task == API_EMBED || request->task == API_EMBED_ALL || request->task == API_DECODE;
+		bool takes_ids = request->task == API_EMBED || request->task == API_EMBED_ALL ||
+				 request->task == API_EMBED_SPARSE || request->task == API_DECODE;
 		BUG_IF(input->ids && (!takes_ids || input->id_count < 1));
 		for (int64_t k = 0; k < input->id_count; k++)
 			BUG_IF(input->ids[k] < 0);

@@ -15,9 +15,9 @@ static bool openai(const char *body)
 static bool tei(enum api_task task, const char *body)
 {
 	static const struct api_form *const forms[] = {
-		[API_EMBED] = &tei_embed,           [API_PREDICT] = &tei_predict,   [API_RERANK] = &tei_rerank,
-		[API_EMBED_ALL] = &tei_embed_all,   [API_TOKENIZE] = &tei_tokenize, [API_DECODE] = &tei_decode,
-		[API_SIMILARITY] = &tei_similarity,
+		[API_EMBED] = &tei_embed,         [API_PREDICT] = &tei_predict,           [API_RERANK] = &tei_rerank,
+		[API_EMBED_ALL] = &tei_embed_all, [API_EMBED_SPARSE] = &tei_embed_sparse, [API_TOKENIZE] = &tei_tokenize,
+		[API_DECODE] = &tei_decode,       [API_SIMILARITY] = &tei_similarity,
 	};
 	api_request_release(&request);
 	return api_read(&request, forms[task], body, strlen(body), &limits, &error);

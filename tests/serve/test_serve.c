@@ -885,6 +885,21 @@ static void sentence_folders_decide(void **state)
 	buffer_release(&longer);
 }
 
+/* Weights of words, as text-embeddings-inference gives them; and nothing else. */
+static void words_are_weighed(void **state)
+{
+	struct sentence_folder about = {.pooling = POOLING_SPLADE, .default_prompt = -1};
+	struct server server;
+	make_sentences("sparse", &about);
+	start_one(&server, "sparse", "");
+	assert_answer(&server, 200, "/embed_sparse", "{\"inputs\": [\"waa wab\", \"wac\"]}", "[[{\"index\":");
+	assert_answer(&server, 200, "/embed_sparse", "{\"inputs\": \"waa wab\"}", "\"value\":");
+	assert_answer(&server, 200, "/info", NULL, "\"model_type\":{\"embedding\":{\"pooling\":\"splade\"}}");
+	assert_answer(&server, 200, "/openapi.json", NULL, "\"/embed_sparse\"");
+	assert_answer(&server, 424, "/embed", "{\"inputs\": \"waa\"}", "no model here can embed");
+	server_stop(&server);
+}
+
 /* A text to be rewritten comes with the preceding context, or alone. */
 static void texts_are_rewritten(void **state)
 {
@@ -1073,6 +1088,7 @@ int main(void)
 		cmocka_unit_test(bad_starts_are_refused),
 		cmocka_unit_test(sentence_folders_decide),
 		cmocka_unit_test(classes_without_names_are_numbered),
+		cmocka_unit_test(words_are_weighed),
 		cmocka_unit_test(texts_are_rewritten),
 		cmocka_unit_test(the_supervisor_is_told),
 		cmocka_unit_test(a_served_model_stays_as_it_was_loaded),

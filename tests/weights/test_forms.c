@@ -136,17 +136,17 @@ static void check_names(const struct model *model, const struct safetensors *fil
 	}
 }
 
-static void compare(const struct run *run, const struct safetensors *file, const char *path, double limit)
+static void compare(const struct run *run, const struct safetensors *file, const char *prefix, const char *path, double limit)
 {
 	double *gradients = run_gradients((struct run *)run);
 	for (int64_t i = 0; i < run->model->parameter_count; i++) {
 		const struct parameter *p = &run->model->parameters[i];
-		char name[TENSOR_NAME_BYTES], golden[TENSOR_NAME_BYTES + 8];
+		char name[TENSOR_NAME_BYTES], golden[TENSOR_NAME_BYTES + 32];
 		double wanted[2048], square = 0, error = 0;
 		/* transformers has the bias twice, and computes with the decoder's if that is untied */
 		bool is_decoders = run->model->config.untied && strcmp(p->name, PREDICTION_BIAS) == 0;
 		tensor_name_to_form(run->model, is_decoders ? DECODER_BIAS : p->name, name);
-		snprintf(golden, sizeof golden, "golden.%s", name);
+		snprintf(golden, sizeof golden, "%s.%s", prefix, name);
 		const struct safetensors_entry *entry = safetensors_find(file, golden);
 		if (!entry || entry->count != p->count || p->count > 2048)
 			fail_msg("%s: no '%s' of %lld numbers", path, golden, (long long)p->count);
@@ -196,7 +196,7 @@ static void check_case(size_t number, const char *device, enum dtype dtype, doub
 	assert_ok(safetensors_to_double(safetensors_find(&file, "golden.loss"), path, &wanted));
 	if (!(fabs(loss - wanted) <= limit * wanted))
 		fail_msg("%s: loss %.12g instead of %.12g", folder, loss, wanted);
-	compare(&run, &file, path, limit);
+	compare(&run, &file, "golden", path, limit);
 	model_folder_report_release(&report);
 	task_config_release(&task);
 	safetensors_close(&file);
@@ -215,6 +215,72 @@ static void cpu_equals_transformers(void **state)
 {
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
 		check_case(i, "cpu", DTYPE_F32, 1e-5);
+}
+
+/* Numbers of tests/golden/splade.safetensors, which the caller frees. */
+static double *splade_numbers(const struct safetensors *file, const char *form, const char *name, int64_t count)
+{
+	char full[64];
+	snprintf(full, sizeof full, "%s.%s", form, name);
+	const struct safetensors_entry *entry = safetensors_find(file, full);
+	double *out = calloc((size_t)count, sizeof *out);
+	assert_non_null(entry);
+	assert_non_null(out);
+	assert_int_equal(entry->count, count);
+	assert_ok(safetensors_to_double(entry, full, out));
+	return out;
+}
+
+static void check_splade(const struct safetensors *file, const char *form, const char *device, enum dtype dtype, double limit)
+{
+	char folder[PATH_BYTES];
+	struct model_config config;
+	struct run run;
+	struct batch batch = batch_for(&model_heads_splade), on_device;
+	float *slab;
+	folder_of(form, folder);
+	assert_ok(model_folder_config(folder, &config));
+	run_open_heads(&run, device, dtype, 2, &config, &model_heads_splade, &batch, true);
+	slab = calloc((size_t)run.model->slab_count, sizeof *slab);
+	assert_non_null(slab);
+	assert_ok(model_folder_load(folder, run.model, MISSING_NOTHING, slab, NULL));
+	assert_ok(model_set_weights(run.model, &run.replica, slab));
+	run_begin(&run, &batch);
+	run.backend->functions->upload(&run.replica, &batch, &on_device);
+	model_forward(run.model, run.activations, &run.replica, &on_device, false);
+	struct tensor y = model_outputs(run.model, run.activations, &run.replica, &on_device, 0);
+	int64_t count = y.rows * y.columns;
+	double *wanted = splade_numbers(file, form, "y", count), *dy = splade_numbers(file, form, "dy", count);
+	float narrow[512];
+	assert_true(count <= 512);
+	for (int64_t i = 0; i < count; i++) {
+		double got = dtype == DTYPE_F64 ? ((double *)y.data)[i] : (double)((float *)y.data)[i];
+		if (!(fabs(got - wanted[i]) <= limit * 10))
+			fail_msg("%s: weight %d is %.12g instead of %.12g", form, (int)i, got, wanted[i]);
+		narrow[i] = (float)dy[i];
+	}
+	model_take_vector_gradients(run.model, run.activations, 0, dtype == DTYPE_F64 ? (void *)dy : (void *)narrow, y.rows);
+	model_vectors_backward(run.model, run.activations, &run.replica, &on_device, 0, true);
+	model_backward(run.model, run.activations, &run.replica, &on_device, true, NULL, NULL);
+	assert_ok(run.backend->functions->synchronize(&run.replica));
+	compare(&run, file, form, form, limit);
+	free(wanted);
+	free(dy);
+	free(batch.id_order);
+	free(slab);
+	run_close(&run);
+}
+
+static void weights_of_words_equal_sentence_transformers(void **state)
+{
+	static const char *const forms[] = {"roberta-words", "modernbert-untied", "electra-words", "distilbert-words"};
+	struct safetensors file;
+	assert_ok(safetensors_open(&file, "tests/golden/splade.safetensors"));
+	for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+		check_splade(&file, forms[i], "ref", DTYPE_F64, strncmp(forms[i], "modern", 6) == 0 ? 1e-6 : 1e-9);
+		check_splade(&file, forms[i], "cpu", DTYPE_F32, 5e-5);
+	}
+	safetensors_close(&file);
 }
 
 /* With dropout, forward and backward draw the same masks: the loss falls along the gradient by what its square says. */
@@ -477,6 +543,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ref_equals_transformers),
 		cmocka_unit_test(cpu_equals_transformers),
+		cmocka_unit_test(weights_of_words_equal_sentence_transformers),
 		cmocka_unit_test(dropout_has_the_same_masks_in_backward),
 		cmocka_unit_test(frozen_layers_change_no_other_gradient),
 		cmocka_unit_test(configurations_return),

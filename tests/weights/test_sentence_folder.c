@@ -75,6 +75,34 @@ static void the_new_form_is_read(void **state)
 	sentence_folder_release(&folder);
 }
 
+/* SparseEncoder's, as version 6.2 writes it and we do; sums in place of maxima are refused. */
+static void sparse_encoders_are_read(void **state)
+{
+	struct sentence_folder folder, about = {.pooling = POOLING_SPLADE, .default_prompt = -1};
+	struct folder_files files = {0};
+	const char *path = fresh("sparse");
+	put_file("sparse/modules.json",
+		 "[{\"idx\": 0, \"name\": \"0\", \"path\": \"\", \"type\": "
+		 "\"sentence_transformers.base.modules.transformer.Transformer\"}, {\"idx\": 1, \"name\": \"1\", \"path\": "
+		 "\"1_Pooling\", \"type\": \"sentence_transformers.sparse_encoder.modules.splade_pooling.SpladePooling\"}]");
+	put_file("sparse/1_Pooling/config.json",
+		 "{\"pooling_strategy\": \"max\", \"activation_function\": \"relu\", \"embedding_dimension\": null}");
+	assert_ok(sentence_folder_read(&folder, path));
+	assert_true(folder.found && folder.pooling == POOLING_SPLADE && !folder.normalize);
+	sentence_folder_release(&folder);
+	put_file("sparse/1_Pooling/config.json", "{\"pooling_strategy\": \"sum\"}");
+	assert_int_equal(sentence_folder_read(&folder, path), ERR_USAGE);
+	assert_non_null(strstr(error_last()->message, "cannot obey \"pooling_strategy\"; it must be max"));
+	sentence_folder_release(&folder);
+	path = fresh("ours");
+	assert_ok(sentence_folder_write(path, &about, 384, &files));
+	free(files.files);
+	assert_ok(sentence_folder_read(&folder, path));
+	assert_true(folder.found && folder.pooling == POOLING_SPLADE);
+	assert_string_equal(folder.similarity, "dot");
+	sentence_folder_release(&folder);
+}
+
 /* The BERT model in a folder of its own, as the first versions wrote it; and a cross-encoder, which pools nothing. */
 static void other_layouts_are_read(void **state)
 {
@@ -192,9 +220,9 @@ static void what_is_written_comes_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_old_form_is_read),       cmocka_unit_test(the_new_form_is_read),
-		cmocka_unit_test(other_layouts_are_read),     cmocka_unit_test(bad_folders_are_refused),
-		cmocka_unit_test(what_is_written_comes_back),
+		cmocka_unit_test(the_old_form_is_read),     cmocka_unit_test(the_new_form_is_read),
+		cmocka_unit_test(sparse_encoders_are_read), cmocka_unit_test(other_layouts_are_read),
+		cmocka_unit_test(bad_folders_are_refused),  cmocka_unit_test(what_is_written_comes_back),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

@@ -478,6 +478,7 @@ void inference_use(struct operations *operations, struct backend_functions *func
 	operations->attention_fwd = inference_attention_fwd;
 	operations->vocab_xent = inference_vocab_xent;
 	operations->vocab_topk = inference_vocab_topk;
+	operations->vocab_max_fwd = inference_vocab_max_fwd;
 	functions->weight_copy_bytes = inference_weight_bytes;
 	functions->weights_refresh = inference_weights_refresh;
 	functions->weight_pack = inference_weight_pack;

@@ -63,5 +63,6 @@ void inference_lay_out(struct backend *be, const struct shape_limits *limits, st
 double inference_gemm_rate(struct backend *be);
 void inference_vocab_xent(struct replica *r, const struct vocab_xent *a);
 void inference_vocab_topk(struct replica *r, const struct vocab_topk *a);
+void inference_vocab_max_fwd(struct replica *r, const struct vocab_max_fwd *a);
 
 #endif

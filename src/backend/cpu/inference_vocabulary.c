@@ -17,6 +17,8 @@ struct vocabulary_call {
 	double loss[VOCABULARY_CHUNK], correct[VOCABULARY_CHUNK];
 	int32_t k, *ids;
 	double *probabilities;
+	const struct vocab_max_fwd *max;
+	int64_t first;
 };
 
 static void logits_task(void *context, int64_t index, int worker)
@@ -83,8 +85,26 @@ static void topk_row(void *context, int64_t row, int worker)
 		values[j] = exp(values[j] - lse);
 }
 
-/* Computes the logits of rows [first, first + rows) of x, then runs `finish` for each row. */
-static void run_chunk(struct vocabulary_call *call, const struct tensor *x, int64_t first, int64_t rows, pool_task *finish)
+/* Words that a task takes the largest logits of. */
+#define MAX_WORDS 512
+
+static void max_words(void *context, int64_t index, int worker)
+{
+	(void)worker;
+	const struct vocabulary_call *call = context;
+	int64_t first = index * MAX_WORDS, left = call->max->y.columns - first;
+	cpu_vocabulary_max(call->max, &(struct vocabulary_part){.first_row = call->first,
+								.rows = call->x.rows,
+								.first_column = first,
+								.columns = left < MAX_WORDS ? left : MAX_WORDS,
+								.logits = call->scratch->vocabulary.logits + first,
+								.stride = call->scratch->vocabulary.columns,
+								.bias = call->bias + first});
+}
+
+/* Computes the logits of rows [first, first + rows) of x, then runs `finish` `count` times. */
+static void run_chunk(struct vocabulary_call *call, const struct tensor *x, int64_t first, int64_t rows, pool_task *finish,
+		      int64_t count)
 {
 	enum { TASKS = 8 }; /* per thread */
 	struct pool *pool = call->r->backend->pool;
@@ -95,7 +115,7 @@ static void run_chunk(struct vocabulary_call *call, const struct tensor *x, int6
 	call->x = inference_rows(call->r, packed(call->table), &part);
 	call->panels = (panels + TASKS * pool_threads(pool) - 1) / (TASKS * pool_threads(pool));
 	pool_run(pool, (panels + call->panels - 1) / call->panels, logits_task, call);
-	pool_run(pool, rows, finish, call);
+	pool_run(pool, count, finish, call);
 }
 
 static struct vocabulary_call call_start(struct replica *r, const struct weight *table, const struct weight *bias)
@@ -113,7 +133,7 @@ void inference_vocab_xent(struct replica *r, const struct vocab_xent *a)
 		int64_t rows = a->x.rows - first < chunk ? a->x.rows - first : chunk;
 		call.labels = a->labels + first;
 		call.weights = a->weights + first;
-		run_chunk(&call, &a->x, first, rows, loss_row);
+		run_chunk(&call, &a->x, first, rows, loss_row, rows);
 		for (int64_t i = 0; i < rows; i++) {
 			*a->loss += call.loss[i];
 			if (a->losses)
@@ -131,6 +151,20 @@ void inference_vocab_topk(struct replica *r, const struct vocab_topk *a)
 	for (int64_t first = 0; first < a->x.rows; first += chunk) {
 		call.ids = a->ids + first * a->k;
 		call.probabilities = a->probabilities + first * a->k;
-		run_chunk(&call, &a->x, first, a->x.rows - first < chunk ? a->x.rows - first : chunk, topk_row);
+		int64_t rows = a->x.rows - first < chunk ? a->x.rows - first : chunk;
+		run_chunk(&call, &a->x, first, rows, topk_row, rows);
+	}
+}
+
+void inference_vocab_max_fwd(struct replica *r, const struct vocab_max_fwd *a)
+{
+	struct vocabulary_call call = call_start(r, a->table, a->bias);
+	int64_t chunk = call.scratch->vocabulary.rows;
+	call.max = a;
+	cpu_vocabulary_max_start(r, a);
+	for (call.first = 0; call.first < a->x.rows; call.first += chunk) {
+		int64_t left = a->x.rows - call.first;
+		run_chunk(&call, &a->x, call.first, left < chunk ? left : chunk, max_words,
+			  (a->y.columns + MAX_WORDS - 1) / MAX_WORDS);
 	}
 }

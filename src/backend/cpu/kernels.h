@@ -180,8 +180,9 @@ struct cpu_kernels {
 	void (*norm_bwd)(const struct norm_bwd_rows *a);
 	void (*softmax_fwd)(const struct softmax_rows *a);
 	void (*softmax_bwd)(const struct softmax_bwd_rows *a);
-	/* sum += row; out += row with out in the activations' type. */
+	/* sum += row; sum += factor row; out += row with out in the activations' type. */
 	void (*add_row)(float *sum, const void *row, int64_t count, enum dtype dtype);
+	void (*add_scaled_row)(float *sum, float factor, const void *row, int64_t count, enum dtype dtype);
 	void (*add_row_into)(void *out, const void *row, int64_t count, enum dtype dtype);
 	/* Sum of squares; not finite if any element is not. */
 	double (*sum_squares)(const float *x, int64_t count);

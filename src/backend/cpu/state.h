@@ -72,6 +72,16 @@ struct cpu_scratch {
 	struct inference_scratch inference;
 };
 
+/* Logits of some rows and words, without bias. */
+struct vocabulary_part {
+	int64_t first_row, rows, first_column, columns;
+	const float *logits, *bias; /* (rows, columns), rows `stride` apart; (columns) */
+	int64_t stride;
+};
+/* For vocab_max_fwd: parts follow one another in the order of rows, after this. */
+void cpu_vocabulary_max_start(struct replica *r, const struct vocab_max_fwd *a);
+void cpu_vocabulary_max(const struct vocab_max_fwd *a, const struct vocabulary_part *part);
+
 /* backend_functions.gemm_rate: for a product of BERT-base's shape, on all threads. */
 double cpu_gemm_rate(struct backend *be);
 /* backend_functions.whole_product. */
@@ -150,6 +160,8 @@ void cpu_pooling_fwd(struct replica *r, const struct pooling_fwd *a);
 void cpu_pooling_bwd(struct replica *r, const struct pooling_bwd *a);
 void cpu_vocab_xent(struct replica *r, const struct vocab_xent *a);
 void cpu_vocab_topk(struct replica *r, const struct vocab_topk *a);
+void cpu_vocab_max_fwd(struct replica *r, const struct vocab_max_fwd *a);
+void cpu_vocab_max_bwd(struct replica *r, const struct vocab_max_bwd *a);
 void cpu_xent(struct replica *r, const struct xent *a);
 void cpu_squared_error(struct replica *r, const struct squared_error *a);
 void cpu_binary_xent(struct replica *r, const struct binary_xent *a);

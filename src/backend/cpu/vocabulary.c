@@ -1,4 +1,5 @@
-/* The output layer over the vocabulary with softmax cross entropy, and its most probable entries.
+/* The output layer over the vocabulary with softmax cross entropy, its most probable entries, and the largest of each
+ * sequence.
  *
  * Predictions are processed in chunks of at most VOCABULARY_ROWS rows. For each chunk:
  *   1. logits, one tile (some slices of rows, one block of the vocabulary) per task, with each row's largest logit and sum of
@@ -21,6 +22,7 @@ struct vocabulary_call {
 	struct tensor dx;
 	const int32_t *labels; /* from the chunk's first row on */
 	const float *weights;
+	bool bare;           /* logits without bias and statistics */
 	bool keep_logits;    /* false: one tile per worker, for the statistics only */
 	int64_t task_slices; /* per product */
 };
@@ -97,7 +99,7 @@ static void logits_task(void *context, int64_t index, int worker)
 					: scratch->tiles + worker * scratch->tile_floats;
 	packing_multiply(&weight_copy(call->table)->forward, 0, block, false, tensor_at(&call->x, slice * ROW_MULTIPLE, 0), rows,
 			 tile, cpu_blocks(call->r, worker), worker);
-	for (int64_t i = 0; i < rows / ROW_MULTIPLE; i++)
+	for (int64_t i = 0; i < rows / ROW_MULTIPLE && !call->bare; i++)
 		finish_logits(call, slice + i, block, tile + i * ROW_MULTIPLE * columns);
 }
 
@@ -325,4 +327,144 @@ void cpu_vocab_topk(struct replica *r, const struct vocab_topk *a)
 		compute_logits(&call.logits);
 		pool_run(r->backend->pool, slice_count(rows), topk_slice, &call);
 	}
+}
+
+/* ---- The largest logit of a sequence ---- */
+
+void cpu_vocabulary_max(const struct vocab_max_fwd *a, const struct vocabulary_part *part)
+{
+	int64_t vocab = a->y.columns, last = part->first_row + part->rows;
+	for (int32_t s = 0; s < a->batch->sequence_count; s++) {
+		int64_t begin = a->batch->starts[s], end = a->batch->starts[s + 1];
+		float *most = (float *)a->y.data + s * vocab + part->first_column;
+		int32_t *rows = a->rows ? a->rows + s * vocab + part->first_column : NULL;
+		for (int64_t t = begin > part->first_row ? begin : part->first_row; t < end && t < last; t++) {
+			const float *logits = part->logits + (t - part->first_row) * part->stride;
+			for (int64_t c = 0; c < part->columns; c++) {
+				float logit = logits[c] + part->bias[c];
+				if (!(logit > most[c]) && logit == logit)
+					continue;
+				most[c] = logit;
+				if (rows)
+					rows[c] = (int32_t)t;
+			}
+		}
+		/* The logarithm follows in the part that has the sequence's last row. */
+		for (int64_t c = 0; end > part->first_row && end <= last && end > begin && c < part->columns; c++)
+			most[c] = log1pf(most[c]);
+	}
+}
+
+void cpu_vocabulary_max_start(struct replica *r, const struct vocab_max_fwd *a)
+{
+	cpu_zero(r, a->y.data, (size_t)(a->y.rows * a->y.columns) * sizeof(float));
+	for (int64_t i = 0; a->rows && i < a->y.rows * a->y.columns; i++)
+		a->rows[i] = -1;
+}
+
+struct max_call {
+	struct vocabulary_call logits;
+	const struct vocab_max_fwd *arguments;
+	int64_t first;
+};
+
+static void max_block(void *context, int64_t block, int worker)
+{
+	(void)worker;
+	const struct max_call *call = context;
+	const struct vocabulary_call *logits = &call->logits;
+	cpu_vocabulary_max(call->arguments,
+			   &(struct vocabulary_part){
+				   .first_row = call->first,
+				   .rows = logits->x.rows,
+				   .first_column = block * VOCABULARY_BLOCK,
+				   .columns = block_columns(logits, block),
+				   .logits = cpu_scratch(logits->r)->vocabulary.logits + block_offset(logits, block, 0),
+				   .stride = block_columns(logits, block),
+				   .bias = (const float *)logits->bias->master.data + block * VOCABULARY_BLOCK,
+			   });
+}
+
+void cpu_vocab_max_fwd(struct replica *r, const struct vocab_max_fwd *a)
+{
+	int64_t chunk = cpu_scratch(r)->vocabulary.rows;
+	cpu_vocabulary_max_start(r, a);
+	for (int64_t first = 0; first < a->x.rows; first += chunk) {
+		struct max_call call = {
+			.logits = {.r = r,
+				   .table = a->table,
+				   .bias = a->bias,
+				   .x = rows_from(a->x, first, a->x.rows - first < chunk ? a->x.rows - first : chunk),
+				   .bare = true,
+				   .keep_logits = true},
+			.arguments = a,
+			.first = first,
+		};
+		compute_logits(&call.logits);
+		pool_run(r->backend->pool, blocks_of(&call.logits), max_block, &call);
+	}
+}
+
+struct max_bwd_call {
+	struct replica *r;
+	const struct vocab_max_bwd *arguments;
+};
+
+/* The gradient of a word's logit in the row that has the sequence's largest one; -1: no row. */
+static int32_t max_gradient(const struct max_bwd_call *call, int64_t sequence, int64_t word, float *out)
+{
+	const struct vocab_max_bwd *a = call->arguments;
+	int64_t i = sequence * a->y.columns + word;
+	*out = ((const float *)a->dy.data)[i] * expf(-((const float *)a->y.data)[i]) * (float)call->r->scalars->loss_scale;
+	return a->rows[i];
+}
+
+/* Gradients of one word's row and bias. */
+static void max_word(void *context, int64_t word, int worker)
+{
+	(void)worker;
+	const struct max_bwd_call *call = context;
+	const struct vocab_max_bwd *a = call->arguments;
+	float factor, *row = (float *)a->table->gradient.data + word * a->x.columns;
+	float *bias = (float *)a->bias->gradient.data + word;
+	if (a->overwrite) {
+		memset(row, 0, (size_t)a->x.columns * sizeof *row);
+		*bias = 0;
+	}
+	for (int64_t s = 0; s < a->batch->sequence_count; s++) {
+		int32_t t = max_gradient(call, s, word, &factor);
+		if (t < 0)
+			continue;
+		cpu_state(call->r)->kernels->add_scaled_row(row, factor, tensor_at(&a->x, t, 0), a->x.columns, a->x.dtype);
+		*bias += factor;
+	}
+}
+
+/* The gradients of a sequence's rows. */
+static void max_sequence(void *context, int64_t s, int worker)
+{
+	const struct max_bwd_call *call = context;
+	const struct vocab_max_bwd *a = call->arguments;
+	const struct cpu_scratch *scratch = cpu_scratch(call->r);
+	int64_t width = a->dx.columns, vocab = a->y.columns;
+	float factor, *sum = scratch->rows + worker * scratch->row_floats;
+	for (int32_t t = a->batch->starts[s]; t < a->batch->starts[s + 1]; t++) {
+		memset(sum, 0, (size_t)width * sizeof *sum);
+		for (int64_t v = 0; v < vocab; v++)
+			if (a->rows[s * vocab + v] == t && max_gradient(call, s, v, &factor) >= 0)
+				cpu_state(call->r)->kernels->add_scaled_row(
+					sum, factor, (const float *)a->table->master.data + v * width, width, DTYPE_F32);
+		void *to = tensor_at(&a->dx, t, 0);
+		for (int64_t j = 0; j < width && a->dx.dtype == DTYPE_BF16; j++)
+			((uint16_t *)to)[j] = float_to_bf16(sum[j]);
+		if (a->dx.dtype == DTYPE_F32)
+			memcpy(to, sum, (size_t)width * sizeof *sum);
+	}
+}
+
+void cpu_vocab_max_bwd(struct replica *r, const struct vocab_max_bwd *a)
+{
+	struct max_bwd_call call = {r, a};
+	pool_run(r->backend->pool, a->y.columns, max_word, &call);
+	pool_run(r->backend->pool, a->batch->sequence_count, max_sequence, &call);
 }

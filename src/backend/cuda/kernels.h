@@ -188,6 +188,31 @@ struct kernel_vocab_topk {
 };
 cudaError_t kernel_vocab_topk(cudaStream_t stream, const struct kernel_vocab_topk *a);
 
+/* vocabulary_max.cu: the weights y of sequences over the vocabulary, from the logits (without bias) of rows [first,
+ * first + count); chunks follow one another. */
+struct kernel_vocab_max {
+	int first, count, sequences, vocab;
+	int64_t stride;
+	const int32_t *starts;
+	const float *logits, *bias;
+	float *y;      /* (B,V) */
+	int32_t *rows; /* optional (B,V) */
+};
+cudaError_t kernel_vocab_max(cudaStream_t stream, const struct kernel_vocab_max *a);
+
+struct kernel_vocab_max_bwd {
+	enum dtype dtype; /* of x, table, and dx */
+	bool overwrite;
+	int tokens, sequences, vocab, columns;
+	const int32_t *starts, *rows;
+	const void *x, *table;
+	const float *dy, *y;
+	void *dx;
+	float *table_gradient, *bias_gradient;
+	const struct scalars *scalars;
+};
+cudaError_t kernel_vocab_max_bwd(cudaStream_t stream, const struct kernel_vocab_max_bwd *a);
+
 struct kernel_xent {
 	enum dtype dtype;
 	int64_t rows;

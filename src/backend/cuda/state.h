@@ -189,6 +189,8 @@ void cuda_embed_bwd(struct replica *r, const struct embed_bwd *a);
 void cuda_norm_bwd(struct replica *r, const struct norm_bwd *a);
 void cuda_vocab_xent(struct replica *r, const struct vocab_xent *a);
 void cuda_vocab_topk(struct replica *r, const struct vocab_topk *a);
+void cuda_vocab_max_fwd(struct replica *r, const struct vocab_max_fwd *a);
+void cuda_vocab_max_bwd(struct replica *r, const struct vocab_max_bwd *a);
 void cuda_xent(struct replica *r, const struct xent *a);
 void cuda_squared_error(struct replica *r, const struct squared_error *a);
 void cuda_binary_xent(struct replica *r, const struct binary_xent *a);

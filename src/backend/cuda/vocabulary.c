@@ -1,5 +1,5 @@
-/* The output layer over the vocabulary with softmax cross entropy, and its most probable entries. Predictions are processed in
- * chunks, where gradients replace the logits (fp32) in place. */
+/* The output layer over the vocabulary with softmax cross entropy, its most probable entries, and the largest of each sequence.
+ * Predictions are processed in chunks, where gradients replace the logits (fp32) in place. */
 #include "backend/cuda/gemm.h"
 
 /* The words of a product: the few at the end that exceed a multiple, or all others. */
@@ -186,4 +186,49 @@ void cuda_vocab_topk(struct replica *r, const struct vocab_topk *a)
 		};
 		cuda_run(r, kernel_vocab_topk(cuda_stream(r), &topk), "vocab_topk");
 	}
+}
+
+void cuda_vocab_max_fwd(struct replica *r, const struct vocab_max_fwd *a)
+{
+	struct cuda_scratch *scratch = cuda_scratch(r);
+	for (int64_t first = 0; first < a->x.rows; first += scratch->logit_rows) {
+		int64_t left = a->x.rows - first, rows = left < scratch->logit_rows ? left : scratch->logit_rows;
+		compute_logits(r, "vocab_max_fwd", &a->x, a->table, first, rows);
+		struct kernel_vocab_max max = {
+			.first = (int)first,
+			.count = (int)rows,
+			.sequences = a->batch->sequence_count,
+			.vocab = (int)a->y.columns,
+			.stride = scratch->logit_stride,
+			.starts = a->batch->starts,
+			.logits = scratch->logits,
+			.bias = a->bias->master.data,
+			.y = a->y.data,
+			.rows = a->rows,
+		};
+		cuda_run(r, kernel_vocab_max(cuda_stream(r), &max), "vocab_max_fwd");
+	}
+}
+
+void cuda_vocab_max_bwd(struct replica *r, const struct vocab_max_bwd *a)
+{
+	struct kernel_vocab_max_bwd max = {
+		.dtype = a->x.dtype,
+		.overwrite = a->overwrite,
+		.tokens = (int)a->x.rows,
+		.sequences = a->batch->sequence_count,
+		.vocab = (int)a->y.columns,
+		.columns = (int)a->x.columns,
+		.starts = a->batch->starts,
+		.rows = a->rows,
+		.x = a->x.data,
+		.table = cuda_weight_operand(r, a->table),
+		.dy = a->dy.data,
+		.y = a->y.data,
+		.dx = a->dx.data,
+		.table_gradient = a->table->gradient.data,
+		.bias_gradient = a->bias->gradient.data,
+		.scalars = r->scalars,
+	};
+	cuda_run(r, kernel_vocab_max_bwd(cuda_stream(r), &max), "vocab_max_bwd");
 }

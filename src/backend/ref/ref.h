@@ -96,6 +96,8 @@ void ref_pooling_fwd(struct replica *r, const struct pooling_fwd *a);
 void ref_pooling_bwd(struct replica *r, const struct pooling_bwd *a);
 void ref_vocab_xent(struct replica *r, const struct vocab_xent *a);
 void ref_vocab_topk(struct replica *r, const struct vocab_topk *a);
+void ref_vocab_max_fwd(struct replica *r, const struct vocab_max_fwd *a);
+void ref_vocab_max_bwd(struct replica *r, const struct vocab_max_bwd *a);
 void ref_xent(struct replica *r, const struct xent *a);
 void ref_squared_error(struct replica *r, const struct squared_error *a);
 void ref_binary_xent(struct replica *r, const struct binary_xent *a);

@@ -116,3 +116,51 @@ void ref_vocab_topk(struct replica *r, const struct vocab_topk *a)
 {
 	ref_run(r, a->x.rows, vocab_topk_row, a);
 }
+
+/* The weights of a sequence. */
+static void vocab_max_sequence(void *context, int64_t s, int worker)
+{
+	(void)worker;
+	const struct ref_call *call = context;
+	const struct vocab_max_fwd *a = call->arguments;
+	for (int64_t v = 0; v < a->y.columns; v++) {
+		double most = 0;
+		int32_t row = -1;
+		for (int32_t t = a->batch->starts[s]; t < a->batch->starts[s + 1]; t++) {
+			double logit = vocab_logit(&a->x, a->table, a->bias, t, v);
+			if (logit > most || isnan(logit)) {
+				most = logit;
+				row = t;
+			}
+		}
+		ref_row(&a->y, s)[v] = log1p(most);
+		if (a->rows)
+			a->rows[s * a->y.columns + v] = row;
+	}
+}
+
+void ref_vocab_max_fwd(struct replica *r, const struct vocab_max_fwd *a)
+{
+	ref_run(r, a->batch->sequence_count, vocab_max_sequence, a);
+}
+
+void ref_vocab_max_bwd(struct replica *r, const struct vocab_max_bwd *a)
+{
+	int64_t width = a->x.columns, vocab = a->y.columns;
+	if (a->overwrite) {
+		memset(a->table->gradient.data, 0, (size_t)(vocab * width) * sizeof(double));
+		memset(a->bias->gradient.data, 0, (size_t)vocab * sizeof(double));
+	}
+	memset(a->dx.data, 0, (size_t)(a->dx.rows * width) * sizeof(double));
+	for (int64_t i = 0; i < a->batch->sequence_count * vocab; i++) {
+		int64_t s = i / vocab, v = i % vocab, row = a->rows[i];
+		if (row < 0)
+			continue;
+		double d = ref_row(&a->dy, s)[v] * exp(-ref_row(&a->y, s)[v]) * r->scalars->loss_scale;
+		for (int64_t j = 0; j < width; j++) {
+			ref_row(&a->dx, row)[j] += d * ref_row(&a->table->master, v)[j];
+			ref_row(&a->table->gradient, v)[j] += d * ref_row(&a->x, row)[j];
+		}
+		ref_row(&a->bias->gradient, 0)[v] += d;
+	}
+}

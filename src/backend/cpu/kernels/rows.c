@@ -15,6 +15,20 @@ void KERNEL(add_row)(float *sum, const void *row, int64_t count, enum dtype dtyp
 		add_row(sum, row, count, DTYPE_F32);
 }
 
+INLINE void add_scaled_row(float *sum, float factor, const void *row, int64_t count, enum dtype dtype)
+{
+	for (int64_t i = 0; i < count; i += LANES)
+		store_floats(sum, i, count - i, load_floats(sum, i, count - i) + factor * load(row, i, count - i, dtype));
+}
+
+void KERNEL(add_scaled_row)(float *sum, float factor, const void *row, int64_t count, enum dtype dtype)
+{
+	if (dtype == DTYPE_BF16)
+		add_scaled_row(sum, factor, row, count, DTYPE_BF16);
+	else
+		add_scaled_row(sum, factor, row, count, DTYPE_F32);
+}
+
 INLINE void add_row_into(void *out, const void *row, int64_t count, enum dtype dtype)
 {
 	for (int64_t i = 0; i < count; i += LANES) {

@@ -14,6 +14,7 @@ const struct cpu_kernels KERNEL(cpu_kernels) = {
 	.softmax_fwd = KERNEL(softmax_fwd),
 	.softmax_bwd = KERNEL(softmax_bwd),
 	.add_row = KERNEL(add_row),
+	.add_scaled_row = KERNEL(add_scaled_row),
 	.add_row_into = KERNEL(add_row_into),
 	.sum_squares = KERNEL(sum_squares),
 	.adamw = KERNEL(adamw),

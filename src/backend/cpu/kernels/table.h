@@ -19,6 +19,7 @@ void KERNEL(norm_bwd)(const struct norm_bwd_rows *a);
 void KERNEL(softmax_fwd)(const struct softmax_rows *a);
 void KERNEL(softmax_bwd)(const struct softmax_bwd_rows *a);
 void KERNEL(add_row)(float *sum, const void *row, int64_t count, enum dtype dtype);
+void KERNEL(add_scaled_row)(float *sum, float factor, const void *row, int64_t count, enum dtype dtype);
 void KERNEL(add_row_into)(void *out, const void *row, int64_t count, enum dtype dtype);
 double KERNEL(sum_squares)(const float *x, int64_t count);
 void KERNEL(adamw)(const struct adamw_range *a);
