@@ -41,10 +41,12 @@ double sparse_vectors_active(const struct sparse_vectors *v)
 	return v->count > 0 ? (double)v->starts[v->count] / (double)v->count : 0;
 }
 
-static int by_weight(const void *left, const void *right)
+static int by_weight(const void *left, const void *right, void *numbers)
 {
-	const struct nearest_row *a = left, *b = right;
-	return nearest_is_worse(*a, *b) ? 1 : nearest_is_worse(*b, *a) ? -1 : 0;
+	const int32_t *a = left, *b = right;
+	const float *weights = numbers;
+	struct nearest_row of_a = {weights[*a], *a}, of_b = {weights[*b], *b};
+	return nearest_is_worse(of_a, of_b) ? 1 : nearest_is_worse(of_b, of_a) ? -1 : 0;
 }
 
 int64_t sparse_words(const float *numbers, int64_t width, int64_t most, int32_t *out)
@@ -53,14 +55,7 @@ int64_t sparse_words(const float *numbers, int64_t width, int64_t most, int32_t 
 	for (int64_t i = 0; i < width; i++)
 		if (numbers[i] != 0)
 			out[count++] = (int32_t)i;
-	struct nearest_row *rows = malloc((size_t)(count > 0 ? count : 1) * sizeof *rows);
-	for (int64_t i = 0; rows && i < count; i++)
-		rows[i] = (struct nearest_row){numbers[out[i]], out[i]};
-	if (rows)
-		qsort(rows, (size_t)count, sizeof *rows, by_weight);
-	for (int64_t i = 0; rows && i < count; i++)
-		out[i] = rows[i].row;
-	free(rows);
+	qsort_r(out, (size_t)count, sizeof *out, by_weight, (void *)(uintptr_t)numbers);
 	return count < most ? count : most;
 }
 

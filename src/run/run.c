@@ -241,11 +241,11 @@ static void note_time(const struct run *run)
 	if (steps == 0)
 		return;
 	double seconds = flops / rate, limit = run->phases[0].seconds;
-	double left_of_time = limit - run->start.state.elapsed - (clock_seconds() - run->opened);
+	double of_time = limit - run->start.state.elapsed, left_of_time = of_time - (clock_seconds() - run->opened);
 	if (limit > 0 && left_of_time <= 0)
 		return;
 	if (limit > 0)
-		log_note("time: %s, enough for about %s of about %s (estimated from %s)", format_duration(whole, left_of_time),
+		log_note("time: %s, enough for about %s of about %s (estimated from %s)", format_duration(whole, of_time),
 			 format_counted(count, (int64_t)((left_of_time) * (double)steps / seconds), "step", "steps"),
 			 format_duration(each, seconds / (double)steps),
 			 measured ? "a few steps on random text" : "this machine's speed in matrix products");

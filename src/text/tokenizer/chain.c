@@ -224,7 +224,7 @@ void chain_release(struct chain *chain)
 {
 	for (int i = 0; i < chain->count; i++) {
 		struct stage *stage = &chain->stages[i];
-		if (stage->kind->close)
+		if (stage->own && stage->kind->close) /* without, it could not be opened */
 			stage->kind->close(stage);
 		else
 			free(stage->own);
