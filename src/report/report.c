@@ -589,7 +589,7 @@ static void say_verdict(const struct report *report)
 	struct verdict verdict;
 	report_judge(report, true, &verdict);
 	if (verdict.grade != GRADE_EARLY)
-		log_note("%s. %s %s", verdict.headline, verdict.text, verdict.more);
+		log_note("%s. %s%s%s", verdict.headline, verdict.text, *verdict.more ? " " : "", verdict.more);
 }
 
 void report_finish(struct report *report, const struct report_progress *state, enum status status)
