@@ -20,7 +20,7 @@
 
 /* Processors: fitted to two cores of a Zen 4 in bf16 on an otherwise idle machine: 0.48 to 0.51 for 128 columns, 0.61 to 0.64
  * for 256, and 0.76 for 512. GPUs: to an H200 in bf16, 0.61 for 768 columns and 0.70 for 1,024. An error makes --time choose a
- * somewhat too large or too small model; on processors, batch and number of steps follow from a measurement. */
+ * somewhat too large or too small model; on processors, a measurement corrects batch and number of steps. */
 static double budget_share(int32_t hidden_size, bool on_gpu)
 {
 	return on_gpu ? 1.26 * hidden_size / (hidden_size + 818.0) : 0.88 * hidden_size / (hidden_size + 100.0);
@@ -36,8 +36,8 @@ enum status budget_flops(struct machine *machine, double seconds, double *out)
 double budget_rate(const struct machine *machine, int32_t hidden_size)
 {
 	double products = machine->gemm_rate > 0 ? machine->gemm_rate : UNKNOWN_RATE;
-	return machine->training_rate > 0 ? machine->training_rate
-					  : products * budget_share(hidden_size, machine_on_gpu(machine));
+	double usual = products * budget_share(hidden_size, machine_on_gpu(machine));
+	return machine->training_rate > 0 ? fmin(machine->training_rate, usual) : usual;
 }
 
 static enum status time_step(struct benchmark *benchmark, const struct batch *batches, int64_t count, double *out)

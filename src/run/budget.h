@@ -16,7 +16,8 @@ const char *budget_model(double flops, bool on_gpu);
  * `seconds` and at most about 5 s, and sets machine->training_rate. Does nothing on GPUs, for which the rule was fitted to whole
  * steps, nor before budget_flops(). [all] */
 MUST_USE enum status budget_measure(struct machine *machine, const struct model_config *config, int32_t length, double seconds);
-/* FLOP/s of training steps on all ranks together: as measured, else budget_share() of the products' rate. */
+/* FLOP/s of training on all ranks together: the usual share of the products' rate or, if a few steps were slower than that, as on
+ * a busy machine, theirs. The share was fitted to whole runs, which also evaluate and save. */
 double budget_rate(const struct machine *machine, int32_t hidden_size);
 /* Number of tokens that a model of this shape sees for `flops` of training, in sequences of `length` tokens, a share `masked` of
  * which is predicted. */

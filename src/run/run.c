@@ -248,7 +248,8 @@ static void note_time(const struct run *run)
 		log_note("time: %s, enough for about %s of about %s (estimated from %s)", format_duration(whole, of_time),
 			 format_counted(count, (int64_t)((left_of_time) * (double)steps / seconds), "step", "steps"),
 			 format_duration(each, seconds / (double)steps),
-			 measured ? "a few steps on random text" : "this machine's speed in matrix products");
+			 measured ? "this machine's speed in matrix products and in a few steps"
+				  : "this machine's speed in matrix products");
 	else if (seconds < 60)
 		log_note("time: less than a minute for %s", format_counted(count, steps, "step", "steps"));
 	else

@@ -1,4 +1,4 @@
-/* Logistic regression on TF-IDF: what words alone tell of the answers to texts. */
+/* Logistic and ridge regression on TF-IDF: how well words alone answer. */
 #include "tasks/words_alone.h"
 
 #include <math.h>
@@ -215,7 +215,7 @@ static enum status make_features(struct regression *regression, const struct tas
 	return regression->pairs ? pair_up(out, lexicon->width) : OK;
 }
 
-/* Every how manieth example is used. */
+/* One in how many examples is used. */
 static int64_t find_step(const struct regression *regression)
 {
 	const struct example_set *examples = &regression->train->examples;

@@ -1,5 +1,5 @@
 /* Vectors of the instruction set that a kernel file is compiled for, and all the operations that kernels are written in. Each
- * instruction set defines the same ones, in a header of its own. */
+ * instruction set defines the same ones, in a header of its own; the comments are in vector_avx512.h. */
 #ifndef BACKEND_CPU_KERNELS_VECTOR_H
 #define BACKEND_CPU_KERNELS_VECTOR_H
 
