@@ -68,7 +68,6 @@ unsigned fences[1024];
 
 /* Shadow memory for all addresses that are asked about, in a region of its own: its pages are allocated when they are
  * touched. */
-constexpr uintptr_t SHADOWED = (uintptr_t)64 << 30;
 struct shadow {
 	uintptr_t first;
 	place *places;
@@ -211,9 +210,9 @@ static __attribute__((noinline)) void check(const void *memory, size_t bytes, bo
 		return;
 	if (in_device_memory(at, bytes)) {
 		if (emulated_race_check) {
-			if (device_shadow.places == nullptr)
-				device_shadow.first = (uintptr_t)at / SHADOWED * SHADOWED;
-			stamp_places(shadow_of(&device_shadow, at, 3 * SHADOWED), bytes, write, at);
+			size_t arena_bytes;
+			device_shadow.first = (uintptr_t)emulation_arena(&arena_bytes);
+			stamp_places(shadow_of(&device_shadow, at, arena_bytes), bytes, write, at);
 		}
 		return;
 	}

@@ -50,6 +50,8 @@ __attribute__((noreturn, format(printf, 1, 2))) void emulation_fault(const char 
 
 /* Whether this range lies inside one device allocation or pinned host memory. */
 bool emulation_is_device(const void *memory, size_t bytes);
+/* The addresses in which all device memory lies. */
+const unsigned char *emulation_arena(size_t *out_bytes);
 /* The block of device memory that contains an address. */
 void emulation_block(const void *at, const unsigned char **out_first, const unsigned char **out_end);
 bool emulation_is_pinned(const void *memory, size_t bytes);

@@ -460,6 +460,12 @@ bool emulation_is_device(const void *at, size_t bytes)
 	return inside(memory.blocks, at, bytes);
 }
 
+const unsigned char *emulation_arena(size_t *out_bytes)
+{
+	*out_bytes = ARENA_BYTES;
+	return memory.base;
+}
+
 void emulation_block(const void *at, const unsigned char **out_first, const unsigned char **out_end)
 {
 	auto block = std::prev(memory.blocks.upper_bound(bytes_of(at)));
