@@ -546,11 +546,11 @@ static enum status describe(void *context, struct report *report)
 	struct run *run = pretraining->run;
 	const struct run_data *data = &pretraining->data.data;
 	const struct vocab *vocab = run->vocab;
-	struct unigram unigram;
+	struct token_frequencies frequencies;
 	if (data->train_file_count > 0)
-		TRY(unigram_measure_static(data->train_files, data->train_file_count, vocab->count, &unigram));
+		TRY(token_frequencies_measure_static(data->train_files, data->train_file_count, vocab->count, &frequencies));
 	else
-		TRY(unigram_measure(data->train, data->train_count, vocab->count, &unigram));
+		TRY(token_frequencies_measure(data->train, data->train_count, vocab->count, &frequencies));
 	const struct run_data_set *set = data->evaluation_count > 0 ? &data->evaluation[0] : NULL;
 	struct report_progress progress = train_progress(&run->training.state);
 	TRY(samples_open(&pretraining->samples, run->folder.path, set ? set->shards : NULL, set ? set->shard_count : 0,
@@ -558,7 +558,7 @@ static enum status describe(void *context, struct report *report)
 	report->facts.epoch_tokens = (double)pretraining_data_tokens(&pretraining->data);
 	report->task = pretraining_report(&(struct pretraining_report_facts){
 		.vocab_size = run->config.vocab_size,
-		.unigram = &unigram,
+		.frequencies = &frequencies,
 		.vocab = vocab,
 		.next_sentence = pretraining->data.phases[0].training.next_sentence != NEXT_SENTENCE_NONE,
 		.samples = &pretraining->samples,

@@ -61,15 +61,15 @@ static void set_stages(struct report_task *task)
 
 struct report_task pretraining_report(const struct pretraining_report_facts *facts)
 {
-	const struct unigram *unigram = facts->unigram;
+	const struct token_frequencies *frequencies = facts->frequencies;
 	struct report_task task = {
 		.words = words,
 		.loss = "mlm_loss",
 		.share = "mlm_accuracy",
 		.chance_loss = facts->vocab_size > 0 ? log(facts->vocab_size) : NAN,
-		.prior_loss = unigram->entropy,
-		.prior_share = unigram->frequent_share,
-		.prior_answer = unigram->frequent_id >= 0 ? facts->vocab->text[unigram->frequent_id] : NULL,
+		.prior_loss = frequencies->entropy,
+		.prior_share = frequencies->frequent_share,
+		.prior_answer = frequencies->frequent_id >= 0 ? facts->vocab->text[frequencies->frequent_id] : NULL,
 		.scale = 1,
 		.least_tokens = STUCK_TOKENS,
 		.spike_floor = NAN,

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include "base/rng.h"
-#include "data/pretraining/unigram.h"
+#include "data/pretraining/token_frequencies.h"
 #include "test.h"
 #include "report/page.h"
 #include "train/pretraining_report.h"
@@ -131,32 +131,32 @@ static void test_columns_are_bounded(void **state)
 	history_release(&history);
 }
 
-static void test_unigram(void **state)
+static void test_token_frequencies(void **state)
 {
 	/* Token 7 half of the time, 8 a quarter, 9 and 10 an eighth each: 1.75 bits. */
 	static const int32_t ids[] = {7, 7, 7, 7, 8, 8, 9, 10};
 	struct shard_writer *writer;
 	struct shard_description description = {.vocab_hash = 1};
 	struct shard shard;
-	struct unigram unigram;
+	struct token_frequencies frequencies;
 	assert_ok(shard_writer_open(&writer, test_path("frequencies"), 20));
 	for (int i = 0; i < 5000; i++)
 		assert_ok(shard_writer_sentence(writer, ids, 8));
 	assert_ok(shard_writer_end_document(writer));
 	assert_ok(shard_writer_commit(writer, &description));
 	assert_ok(shard_open(&shard, test_path("frequencies")));
-	assert_ok(unigram_measure(&shard, 1, 20, &unigram));
-	assert_near(unigram.entropy, 1.75 * log(2), 1e-12);
-	assert_near(unigram.frequent_share, 0.5, 0);
-	assert_int_equal(unigram.frequent_id, 7);
-	assert_int_equal(unigram.counted, 40000);
-	assert_error(ERR_DATA, "frequencies", unigram_measure(&shard, 1, 9, &unigram));
+	assert_ok(token_frequencies_measure(&shard, 1, 20, &frequencies));
+	assert_near(frequencies.entropy, 1.75 * log(2), 1e-12);
+	assert_near(frequencies.frequent_share, 0.5, 0);
+	assert_int_equal(frequencies.frequent_id, 7);
+	assert_int_equal(frequencies.counted, 40000);
+	assert_error(ERR_DATA, "frequencies", token_frequencies_measure(&shard, 1, 9, &frequencies));
 	shard_close(&shard);
-	assert_ok(unigram_measure(NULL, 0, 20, &unigram));
-	assert_true(isnan(unigram.entropy));
+	assert_ok(token_frequencies_measure(NULL, 0, 20, &frequencies));
+	assert_true(isnan(frequencies.entropy));
 }
 
-static void test_unigram_of_static_instances(void **state)
+static void test_token_frequencies_of_static_instances(void **state)
 {
 	int32_t ids[4] = {2, 4, 4, 3}, types[4] = {0}, positions[2] = {1, 2}, labels[2];
 	struct instance instance = {.length = 4,
@@ -168,7 +168,7 @@ static void test_unigram_of_static_instances(void **state)
 				    .next_label = -1};
 	struct static_writer *writer;
 	struct static_file file;
-	struct unigram unigram;
+	struct token_frequencies frequencies;
 	assert_ok(static_writer_open(&writer, test_path("instances")));
 	for (int i = 0; i < 8; i++) { /* 7 six times, 8 eight times, 9 twice */
 		labels[0] = 8;
@@ -177,10 +177,10 @@ static void test_unigram_of_static_instances(void **state)
 	}
 	assert_ok(static_writer_commit(writer, 0));
 	assert_ok(static_file_open(&file, test_path("instances")));
-	assert_ok(unigram_measure_static(&file, 1, 20, &unigram));
-	assert_near(unigram.entropy, 0.5 * log(2) - 0.375 * log(0.375) - 0.125 * log(0.125), 1e-12);
-	assert_near(unigram.frequent_share, 0.5, 0);
-	assert_int_equal(unigram.frequent_id, 8);
+	assert_ok(token_frequencies_measure_static(&file, 1, 20, &frequencies));
+	assert_near(frequencies.entropy, 0.5 * log(2) - 0.375 * log(0.375) - 0.125 * log(0.125), 1e-12);
+	assert_near(frequencies.frequent_share, 0.5, 0);
+	assert_int_equal(frequencies.frequent_id, 8);
 	static_file_close(&file);
 }
 
@@ -275,13 +275,16 @@ static void test_page(void **state)
 	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<the>"};
 	struct vocab vocab;
 	struct samples samples = {0};
-	struct unigram unigram = {.entropy = 5.5, .frequent_share = 0.06, .frequent_id = 5};
+	struct token_frequencies frequencies = {.entropy = 5.5, .frequent_share = 0.06, .frequent_id = 5};
 	assert_ok(vocab_from_entries(&vocab, entries, sizeof entries / sizeof *entries));
 	struct report report = {
 		.folder = "runs/<script>alert(1)</script>",
 		.facts = {.layers = 2, .hidden = 128, .vocab_size = 1000, .parameters = 123456, .epoch_tokens = 1e6},
-		.task = pretraining_report(&(struct pretraining_report_facts){
-			.vocab_size = 1000, .unigram = &unigram, .vocab = &vocab, .next_sentence = true, .samples = &samples}),
+		.task = pretraining_report(&(struct pretraining_report_facts){.vocab_size = 1000,
+									      .frequencies = &frequencies,
+									      .vocab = &vocab,
+									      .next_sentence = true,
+									      .samples = &samples}),
 		.total_steps = 400,
 	};
 	struct report_progress progress = {.step = 1, .tokens = 100, .seconds = 1, .phase = 1};
@@ -458,8 +461,8 @@ int main(void)
 		cmocka_unit_test(test_history_of_any_task),
 		cmocka_unit_test(test_columns_are_bounded),
 		cmocka_unit_test(test_long_history_is_thinned),
-		cmocka_unit_test(test_unigram),
-		cmocka_unit_test(test_unigram_of_static_instances),
+		cmocka_unit_test(test_token_frequencies),
+		cmocka_unit_test(test_token_frequencies_of_static_instances),
 		cmocka_unit_test(test_spelling),
 		cmocka_unit_test(test_spelling_of_marked_words),
 		cmocka_unit_test(test_places),

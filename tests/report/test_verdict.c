@@ -15,9 +15,12 @@ static struct vocab vocab;
 
 static struct report_task masked_words(void)
 {
-	static const struct unigram unigram = {.entropy = ENTROPY, .frequent_share = 0.06, .frequent_id = 5};
-	return pretraining_report(&(struct pretraining_report_facts){
-		.vocab_size = 16000, .unigram = &unigram, .vocab = &vocab, .next_sentence = true, .samples = &no_samples});
+	static const struct token_frequencies frequencies = {.entropy = ENTROPY, .frequent_share = 0.06, .frequent_id = 5};
+	return pretraining_report(&(struct pretraining_report_facts){.vocab_size = 16000,
+								     .frequencies = &frequencies,
+								     .vocab = &vocab,
+								     .next_sentence = true,
+								     .samples = &no_samples});
 }
 
 static int setup(void **state)

@@ -1,5 +1,5 @@
 /* Counts tokens of the training text and derives the loss and accuracy of guessing by frequency. */
-#include "data/pretraining/unigram.h"
+#include "data/pretraining/token_frequencies.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -24,10 +24,10 @@ static enum status count_block(const struct shard *shard, int64_t first, int64_t
 	return OK;
 }
 
-static void conclude(const int64_t *counts, int32_t vocab_size, struct unigram *out)
+static void conclude(const int64_t *counts, int32_t vocab_size, struct token_frequencies *out)
 {
 	int64_t most = 0;
-	*out = (struct unigram){.entropy = NAN, .frequent_share = NAN, .frequent_id = -1};
+	*out = (struct token_frequencies){.entropy = NAN, .frequent_share = NAN, .frequent_id = -1};
 	for (int32_t id = 0; id < vocab_size; id++) {
 		out->counted += counts[id];
 		if (counts[id] > most) {
@@ -46,7 +46,8 @@ static void conclude(const int64_t *counts, int32_t vocab_size, struct unigram *
 	out->frequent_share = (double)most / (double)out->counted;
 }
 
-enum status unigram_measure(const struct shard *shards, int64_t shard_count, int32_t vocab_size, struct unigram *out)
+enum status token_frequencies_measure(const struct shard *shards, int64_t shard_count, int32_t vocab_size,
+				      struct token_frequencies *out)
 {
 	int64_t tokens = 0, *counts = NULL, capacity = 0;
 	int32_t *ids = NULL;
@@ -93,7 +94,8 @@ done:
 	return status;
 }
 
-enum status unigram_measure_static(const struct static_file *files, int64_t file_count, int32_t vocab_size, struct unigram *out)
+enum status token_frequencies_measure_static(const struct static_file *files, int64_t file_count, int32_t vocab_size,
+					     struct token_frequencies *out)
 {
 	int64_t instances = 0, *counts = NULL;
 	enum status status = OK;
