@@ -552,21 +552,3 @@ enum status example_right_choice(const struct example_set *set, int64_t example,
 				      at->file, (long long)at->line, at->label, (int)at->choice_count),
 			    "a label is a number from 0, a letter from A, or the text of the right choice");
 }
-
-enum status layout_find_file(const char *folder, const char *const *names, char *out, bool *out_found)
-{
-	static const char *const packings[] = {"", ".gz", ".bz2", ".zst", ".xz"};
-	*out_found = false;
-	for (int i = 0; i < LAYOUT_NAMES && names[i]; i++) {
-		for (size_t j = 0; j < sizeof packings / sizeof *packings; j++) {
-			char name[256];
-			snprintf(name, sizeof name, "%s%s", names[i], packings[j]);
-			TRY(path_join(out, folder, name));
-			if (file_exists(out)) {
-				*out_found = true;
-				return OK;
-			}
-		}
-	}
-	return OK;
-}

@@ -107,8 +107,4 @@ const char *example_field(const struct example_set *set, int64_t example, const 
  * number from 0, a letter from A, or the text of one choice. Anything else is ERR_DATA with file and line, and *out -1. */
 MUST_USE enum status example_right_choice(const struct example_set *set, int64_t example, int32_t *out);
 
-/* Finds the file of a published task in `folder`: the first of the names that exists, with or without ".gz" and the like. Its
- * path goes to out (char[PATH_BYTES]); *out_found false: there is none. */
-MUST_USE enum status layout_find_file(const char *folder, const char *const *names, char *out, bool *out_found);
-
 #endif

@@ -436,20 +436,6 @@ static void separators_of_several_characters(void **state)
 	expect("a.tsv", "a\t\tx\tc\nb\t\ty\td e\n", twice, "a|c|x|-/b|d e|y|-");
 }
 
-static void files_of_a_task_are_found(void **state)
-{
-	char path[PATH_BYTES];
-	bool found;
-	const struct layout *layout = layout_find("xnli");
-	assert_ok(folder_make(test_path("data")));
-	assert_ok(layout_find_file(test_path("data"), layout->dev[0].files, path, &found));
-	assert_false(found);
-	assert_ok(file_write(test_path("data/xnli.dev.tsv.gz"), "", 0));
-	assert_ok(layout_find_file(test_path("data"), layout->dev[0].files, path, &found));
-	assert_true(found);
-	assert_string_equal(path, test_path("data/xnli.dev.tsv.gz"));
-}
-
 /* Conditions that every row of the table must meet. */
 static void layouts_are_whole(void **state)
 {
@@ -498,7 +484,6 @@ int main(void)
 		cmocka_unit_test(choices_are_columns_or_lists),
 		cmocka_unit_test(labels_may_be_columns_of_flags),
 		cmocka_unit_test(separators_of_several_characters),
-		cmocka_unit_test(files_of_a_task_are_found),
 		cmocka_unit_test(layouts_are_whole),
 	};
 	log_level = LOG_QUIET;

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "tasks/data_folder.h"
+#include "tasks/data_dir.h"
 
 /* The task that a given option implies, or NULL; *out_option is that option. */
 static const struct task *implied_task(const struct options *options, const char **out_option)
@@ -51,8 +51,8 @@ static enum status use_files(struct options *options, const char *name, const ch
 static enum status use_folder(struct options *options, const struct task *task, const struct layout *layout)
 {
 	const struct labeled_options *given = given_in(options);
-	struct data_folder folder = {.train = NULL};
-	enum status status = data_folder_find(&folder, task, layout, task_options_of(&given->own, task), given->data_dir);
+	struct data_dir folder = {.train = NULL};
+	enum status status = data_dir_find(&folder, task, layout, task_options_of(&given->own, task), given->data_dir);
 	if (status == OK)
 		status = use_files(options, "train", &folder.train, 1);
 	if (status == OK)
@@ -60,7 +60,7 @@ static enum status use_folder(struct options *options, const struct task *task, 
 	/* Test sets are large and have no labels, so they are predicted only on request, as in run_classifier.py. */
 	if (status == OK && is_asked(options, &given->do_predict))
 		status = use_files(options, "test", folder.test, DATA_SETS);
-	data_folder_release(&folder);
+	data_dir_release(&folder);
 	return status;
 }
 

@@ -1,5 +1,5 @@
 /* The files of a task in a folder. */
-#include "tasks/data_folder.h"
+#include "tasks/data_dir.h"
 #include "tasks/squad.h"
 #include "test.h"
 
@@ -8,14 +8,14 @@ static void put(const char *name)
 	assert_ok(file_write(test_path(name), "x\n", 2));
 }
 
-static enum status find(struct data_folder *out, const char *name, bool version_2, const char *folder)
+static enum status find(struct data_dir *out, const char *name, bool version_2, const char *folder)
 {
 	const struct task *task;
 	const struct layout *layout;
 	assert_ok(task_find(name, &task, &layout));
-	data_folder_release(out);
+	data_dir_release(out);
 	const struct squad_settings own = {.version_2_with_negative = version_2};
-	return data_folder_find(out, task, layout, &own, test_path(folder));
+	return data_dir_find(out, task, layout, &own, test_path(folder));
 }
 
 static void expect(const char *value, const char *name, const char *file)
@@ -33,7 +33,7 @@ static void published_files(void **state)
 		"r/train.tsv",    "r/test.tsv",        "s/train-v2.0.json",    "s/dev-v2.0.json",    "s/dev-v1.1.json",
 		"n/train.txt",    "n/devel.txt",       "n/test.conll"};
 	static const char *const folders[] = {"m", "r", "s", "n", "empty"};
-	struct data_folder found = {.train = NULL};
+	struct data_dir found = {.train = NULL};
 	for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
 		assert_ok(folder_make(test_path(folders[i])));
 	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
@@ -60,7 +60,7 @@ static void published_files(void **state)
 	assert_error(ERR_USAGE, "there are no files of the task in the folder", find(&found, "mnli", false, "empty"));
 	assert_non_null(strstr(error_last()->hint, "train.tsv, dev_matched.tsv"));
 	assert_error(ERR_USAGE, "there is no such folder", find(&found, "tagging", false, "nowhere"));
-	data_folder_release(&found);
+	data_dir_release(&found);
 }
 
 int main(void)
