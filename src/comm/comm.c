@@ -91,11 +91,6 @@ static enum status broadcast(struct comm *comm, void *data, size_t bytes, int32_
 	return going_on(comm, comm->transport->broadcast(comm, data, bytes, root));
 }
 
-enum status comm_barrier(struct comm *comm)
-{
-	return gather(comm, NULL, 0, NULL);
-}
-
 enum status comm_gather(struct comm *comm, const void *data, size_t bytes, void *out)
 {
 	int32_t size = comm->place.size;

@@ -56,11 +56,10 @@ void comm_release(struct comm *comm, void *memory);
 
 /* ---- Small messages: host memory; each call returns when it is done ---- */
 
-MUST_USE enum status comm_barrier(struct comm *comm);                                           /* [all] */
 MUST_USE enum status comm_sum(struct comm *comm, double *values, int64_t count);                /* [all] */
 MUST_USE enum status comm_max(struct comm *comm, double *values, int64_t count);                /* [all] */
 MUST_USE enum status comm_broadcast(struct comm *comm, void *data, size_t bytes, int32_t root); /* [all] */
-/* `out` has size * bytes; rank r's contribution lies at r * bytes. [all] */
+/* `out` has size * bytes; rank r's contribution lies at r * bytes. With 0 bytes, a barrier. [all] */
 MUST_USE enum status comm_gather(struct comm *comm, const void *data, size_t bytes, void *out);
 /* All ranks must have the same text; otherwise ERR_STATE names the first rank that differs from the majority and shows where
  * the texts differ. [all] */

@@ -406,14 +406,6 @@ bool conll_has_header(const char *text, size_t size)
 	return columns > 1 && find_header(&conll, &word, &tag);
 }
 
-enum status conll_read(struct conll *out, const char *path, const struct conll_options *options)
-{
-	struct text_file file;
-	*out = (struct conll){0};
-	TRY(text_file_read(&file, path, TEXT_FILE_LIMIT));
-	return conll_parse(out, &file, options);
-}
-
 enum status conll_parse(struct conll *out, struct text_file *file, const struct conll_options *options)
 {
 	int64_t columns;

@@ -32,7 +32,7 @@ struct conll {
 	bool treebank;    /* CoNLL-U */
 	bool has_header;
 	bool counts_sentences; /* by its header, a column has the number of the sentence */
-	bool word_lines;       /* each word has a line of its own, as in the files that conll_read() reads */
+	bool word_lines;       /* each word has a line of its own, as in the files that conll_parse() takes */
 	int32_t column_count, word_column;
 	int32_t tag_column; /* -1: there are only words */
 	int64_t sentence_count, token_count, document_count;
@@ -47,10 +47,8 @@ struct conll {
 	int64_t start_capacity, line_capacity, field_capacity, document_capacity;
 };
 
-/* Reads all of `path` ("-": standard input). ERR_DATA, naming file and line: a number of columns other than most lines have, an
- * empty word or tag, invalid UTF-8, a NUL, or no sentence at all. ERR_USAGE: there is no such column. */
-MUST_USE enum status conll_read(struct conll *out, const char *path, const struct conll_options *options);
-/* The same for a file that has already been read (formats/text_file.h); takes over its text. */
+/* Parses a file that has been read, and takes over its text. ERR_DATA, naming file and line: a number of columns other than most
+ * lines have, an empty word or tag, invalid UTF-8, a NUL, or no sentence at all. ERR_USAGE: there is no such column. */
 MUST_USE enum status conll_parse(struct conll *out, struct text_file *file, const struct conll_options *options);
 void conll_release(struct conll *conll);
 

@@ -211,8 +211,6 @@ struct tfrecord_writer {
 	bool gzip;
 	z_stream deflater;
 	unsigned char *packed; /* [STREAM_BLOCK_BYTES], gzip only */
-	unsigned char *record; /* scratch of tfrecord_writer_add */
-	int64_t capacity;
 };
 
 enum status tfrecord_writer_open(struct tfrecord_writer **out, const char *path, bool gzip)
@@ -275,14 +273,6 @@ void tfrecord_frame(unsigned char *record, size_t size)
 	memcpy(record + TFRECORD_HEAD_BYTES + size, &crc, 4);
 }
 
-enum status tfrecord_writer_add(struct tfrecord_writer *writer, const void *payload, size_t size)
-{
-	TRY(memory_grow(&writer->record, &writer->capacity, (int64_t)(size + TFRECORD_FRAME_BYTES), 1, "TFRecord"));
-	memcpy(writer->record + TFRECORD_HEAD_BYTES, payload, size);
-	tfrecord_frame(writer->record, size);
-	return tfrecord_writer_framed(writer, writer->record, size + TFRECORD_FRAME_BYTES);
-}
-
 enum status tfrecord_writer_commit(struct tfrecord_writer *writer)
 {
 	enum status status = OK;
@@ -306,6 +296,5 @@ void tfrecord_writer_abandon(struct tfrecord_writer *writer)
 	if (writer->gzip)
 		deflateEnd(&writer->deflater);
 	free(writer->packed);
-	free(writer->record);
 	free(writer);
 }

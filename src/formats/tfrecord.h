@@ -25,8 +25,7 @@ void tfrecord_close(struct tfrecord_reader *reader); /* NULL is allowed */
 /* Writing is all or nothing (file.h); `gzip`: whether to compress. */
 struct tfrecord_writer;
 MUST_USE enum status tfrecord_writer_open(struct tfrecord_writer **out, const char *path, bool gzip);
-MUST_USE enum status tfrecord_writer_add(struct tfrecord_writer *writer, const void *payload, size_t size);
-/* Records already framed by tfrecord_frame, back to back. */
+/* Writes records framed by tfrecord_frame(), back to back. */
 MUST_USE enum status tfrecord_writer_framed(struct tfrecord_writer *writer, const void *records, size_t size);
 /* Frees the writer in any case. */
 MUST_USE enum status tfrecord_writer_commit(struct tfrecord_writer *writer);

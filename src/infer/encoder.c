@@ -102,11 +102,6 @@ void encoder_close(struct encoder *encoder)
 	free(encoder);
 }
 
-int32_t encoder_longest(const struct encoder *encoder)
-{
-	return encoder->longest;
-}
-
 void encoder_answers_release(struct encoder_answers *answers)
 {
 	free(answers->starts);

@@ -70,11 +70,9 @@ struct encoder;
 /* `session` is borrowed and must have been opened with encoder_capacity(). */
 MUST_USE enum status encoder_open(struct encoder **out, struct session *session);
 void encoder_close(struct encoder *encoder); /* NULL is fine */
-/* Maximum tokens of a text: the model's positions, or fewer if the session has less room. */
-int32_t encoder_longest(const struct encoder *encoder);
-/* Answers all texts. If the model cannot take a text (too long, an id that is not a row of the model, or a pair where the model
- * has a single segment type), returns ERR_USAGE before computing anything and names the text by its number, counted from 1.
- * Answers are checked (encoder_check) unless wish->unchecked is set. */
+/* Answers all texts. If the model cannot take a text (longer than its positions or the session's room, an id that is not a row of
+ * the model, or a pair where the model has a single segment type), returns ERR_USAGE before computing anything and names the text
+ * by its number, counted from 1. Answers are checked (encoder_check) unless wish->unchecked is set. */
 MUST_USE enum status encoder_run(struct encoder *encoder, const struct encoder_wish *wish, const struct encoder_text *texts,
 				 int64_t count, struct encoder_answers *out);
 

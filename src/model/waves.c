@@ -37,28 +37,6 @@ static void products_of(const struct wave_model *m, struct wide out[PRODUCTS])
 	}
 }
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-	while (b != 0) {
-		int64_t rest = a % b;
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
-int64_t waves_quantum(const struct wave_model *model)
-{
-	struct wide products[PRODUCTS];
-	int64_t rows = 1; /* rows of tiles */
-	products_of(model, products);
-	for (int i = 0; i < PRODUCTS; i++) {
-		int64_t own = model->processors / common_divisor(model->processors, pieces(products[i].columns, TILE_COLUMNS));
-		rows = rows / common_divisor(rows, own) * own;
-	}
-	return rows * TILE_ROWS;
-}
-
 /* FLOPs that the waves of the products with one row per token could do, and those that their tiles contain. */
 static double waves_of(const struct wave_model *model, int64_t tokens, double *out_tiles)
 {

@@ -11,15 +11,12 @@ struct wave_model {
 	int64_t hidden, intermediate; /* widths of the model */
 };
 
-/* The number of tokens all of whose multiples fill whole waves in every matrix product of an encoder layer that has one row per
- * token: the four forward products and their four gradients of x. (Products for weight gradients have other rows, and are divided
- * along the tokens.) */
-int64_t waves_quantum(const struct wave_model *model);
 /* The cost of a micro-batch of `tokens` in an encoder layer, as the FLOPs that the device could have done in that time: whole
- * waves of those products, the products for weight gradients, and what each micro-batch costs besides (gradients are read and
- * written once more). */
+ * waves of the products with one row per token (the four forward products and their four gradients of x), the products for weight
+ * gradients (whose tiles are divided along the tokens), and what each micro-batch costs besides (gradients are read and written
+ * once more). */
 double waves_cost(const struct wave_model *model, int64_t tokens);
-/* The share of those products' waves that is filled with tiles. */
+/* The share of the waves of products with one row per token that is filled with tiles. */
 double waves_filled(const struct wave_model *model, int64_t tokens);
 
 /* The number of tokens, from `least` to twice as many, with which that share is largest; the smallest of several. */

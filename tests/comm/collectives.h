@@ -26,7 +26,7 @@ static inline enum status small_things(struct comm *comm, void *context)
 	static char long_text[40000], everyones[8 * 40000];
 	(void)context;
 	for (int trial = 0; trial < 3; trial++) {
-		RANK_CHECK(comm_barrier(comm) == OK);
+		RANK_CHECK(comm_gather(comm, NULL, 0, NULL) == OK);
 		for (int64_t i = 0; i < MANY; i++)
 			values[i] = largest[i] = number(place->rank, i, trial);
 		RANK_CHECK(comm_sum(comm, values, MANY) == OK);
@@ -198,7 +198,7 @@ static inline enum status allocations(struct comm *comm, void *context)
 		comm_release(comm, blocks[i]);
 	void *none = NULL;
 	RANK_CHECK(comm_allocate(comm, &none, (size_t)1 << 50, "a petabyte") == ERR_RESOURCE && !none);
-	return comm_barrier(comm);
+	return comm_gather(comm, NULL, 0, NULL);
 }
 
 static inline enum status shares_cover(struct comm *comm, void *context)
@@ -255,11 +255,11 @@ static inline enum status leave_early(struct comm *comm, void *context)
 	if (comm_place(comm)->rank == 1)
 		return OK;
 	enum status status = *(bool *)context ? comm_wait(comm, comm_reduce_scatter(comm, data, 1000, COMM_F32, COMM_F32))
-					      : comm_barrier(comm);
+					      : comm_gather(comm, NULL, 0, NULL);
 	RANK_CHECK(status == ERR_PEER);
 	RANK_CHECK(strstr(error_last()->message, "rank 1 ") && strstr(error_last()->message, "'forward' of step 17"));
 	/* And so does everything after it. */
-	RANK_CHECK(comm_barrier(comm) == ERR_PEER);
+	RANK_CHECK(comm_gather(comm, NULL, 0, NULL) == ERR_PEER);
 	RANK_CHECK(comm_sum(comm, (double[]){1}, 1) == ERR_PEER);
 	return OK;
 }

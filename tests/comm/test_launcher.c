@@ -31,7 +31,7 @@ static enum status train(struct comm *comm, double pause)
 		TRY(comm_sum(comm, values, 1));
 		if (step % 5 == 0)
 			comm_section(comm, "save", step);
-		TRY(comm_barrier(comm));
+		TRY(comm_gather(comm, NULL, 0, NULL));
 	}
 	comm_release(comm, data);
 	return OK;
@@ -70,15 +70,15 @@ static enum status run_part(const char *part, struct comm *comm, const struct pl
 	if (strcmp(part, "until_asked") == 0)
 		return until_asked(comm);
 	if (strcmp(part, "own_error") == 0) {
-		TRY(comm_barrier(comm));
+		TRY(comm_gather(comm, NULL, 0, NULL));
 		if (rank == 1)
 			return error_set(ERR_DATA, "'shard' is broken");
-		return comm_barrier(comm);
+		return comm_gather(comm, NULL, 0, NULL);
 	}
 	if (strcmp(part, "disagree") == 0)
 		return comm_agree(comm, "the vocabulary", rank == 2 ? "hash 2" : "hash 1");
 	if (strcmp(part, "first_run_dies") == 0) {
-		TRY(comm_barrier(comm));
+		TRY(comm_gather(comm, NULL, 0, NULL));
 		if (place->restarts < 2 && rank == 1)
 			kill(getpid(), SIGKILL);
 		return train(comm, 0);
@@ -87,7 +87,8 @@ static enum status run_part(const char *part, struct comm *comm, const struct pl
 		comm_section(comm, "forward", 1);
 		comm_section(comm, "forward", 2);
 		static float data[100];
-		return rank == 0 ? comm_barrier(comm) : comm_wait(comm, comm_reduce_scatter(comm, data, 100, COMM_F32, COMM_F32));
+		return rank == 0 ? comm_gather(comm, NULL, 0, NULL)
+				 : comm_wait(comm, comm_reduce_scatter(comm, data, 100, COMM_F32, COMM_F32));
 	}
 	return error_set(ERR_USAGE, "no part '%s'", part);
 }

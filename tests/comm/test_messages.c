@@ -67,7 +67,7 @@ static enum status meet(struct comm *comm, void *context)
 {
 	(void)context;
 	for (int i = 0; i < 3; i++)
-		TRY(comm_barrier(comm));
+		TRY(comm_gather(comm, NULL, 0, NULL));
 	return OK;
 }
 
@@ -219,7 +219,7 @@ static enum status nonsense(struct comm *comm, void *context)
 		if (comm_place(comm)->rank == 1)
 			TRY(queue_wait(comm, queue_push(comm, &operation)));
 		for (int i = 0; i < 2; i++) {
-			TRY(comm_barrier(comm));
+			TRY(comm_gather(comm, NULL, 0, NULL));
 			usleep(300000); /* status messages are read when there is nothing else to do */
 		}
 	}
@@ -245,11 +245,11 @@ static enum status say_escape(struct comm *comm, void *context)
 static enum status escape(struct comm *comm, void *context)
 {
 	struct operation operation = {.kind = OPERATION_CALL, .call = say_escape, .context = context};
-	TRY(comm_barrier(comm));
+	TRY(comm_gather(comm, NULL, 0, NULL));
 	if (comm_place(comm)->rank == 1)
 		TRY(queue_wait(comm, queue_push(comm, &operation)));
 	for (int i = 0; i < 50; i++) {
-		enum status status = comm_barrier(comm);
+		enum status status = comm_gather(comm, NULL, 0, NULL);
 		if (status != OK && comm_place(comm)->rank == 1)
 			return OK;
 		if (status != OK)
@@ -283,7 +283,7 @@ static enum status steps(struct comm *comm, void *context)
 		comm_section(comm, "reduce", step);
 		enum status status = comm_wait(comm, comm_reduce_scatter(comm, data, 5000, COMM_F32, COMM_F32));
 		if (status == OK)
-			status = comm_barrier(comm);
+			status = comm_gather(comm, NULL, 0, NULL);
 		if (status == OK)
 			continue;
 		const char *expected = context;

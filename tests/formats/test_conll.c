@@ -11,7 +11,9 @@ static enum status read_with(struct conll *conll, const char *text, size_t size,
 	bad.count = 0;
 	options.bad = &bad;
 	assert_ok(file_write(path, text, size));
-	return conll_read(conll, path, &options);
+	struct text_file file;
+	TRY(text_file_read(&file, path, TEXT_FILE_LIMIT));
+	return conll_parse(conll, &file, &options);
 }
 
 /* Expected: the description, '|', then each word with '_' and its tag, sentences separated by '/'. */

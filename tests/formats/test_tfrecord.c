@@ -20,8 +20,13 @@ static void write_file(const char *path, bool gzip)
 {
 	struct tfrecord_writer *writer;
 	assert_ok(tfrecord_writer_open(&writer, path, gzip));
-	for (int i = 0; i < 3; i++)
-		assert_ok(tfrecord_writer_add(writer, payloads[i], strlen(payloads[i])));
+	for (int i = 0; i < 3; i++) {
+		unsigned char record[64];
+		size_t size = strlen(payloads[i]);
+		memcpy(record + TFRECORD_HEAD_BYTES, payloads[i], size);
+		tfrecord_frame(record, size);
+		assert_ok(tfrecord_writer_framed(writer, record, size + TFRECORD_FRAME_BYTES));
+	}
 	assert_ok(tfrecord_writer_commit(writer));
 }
 

@@ -13,10 +13,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	free(text);
 	for (int column = -2; column <= 2; column++) {
 		struct conll conll;
+		struct text_file file;
 		struct bad_records bad = {.skip = count % 2};
 		struct conll_options options = {
 			.word_column = column, .tag_column = -column, .needs_tags = count % 3 == 0, .bad = &bad};
-		if (conll_read(&conll, path, &options) != OK)
+		if (text_file_read(&file, path, TEXT_FILE_LIMIT) != OK || conll_parse(&conll, &file, &options) != OK)
 			continue;
 		struct buffer out = {0};
 		conll_describe(&conll, &out);

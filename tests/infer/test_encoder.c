@@ -106,7 +106,6 @@ static void check_alone(const char *precision)
 	struct encoder_answers all = {0}, one = {0};
 	open_session(&session, &model_heads_pretraining, "cpu", precision, 100);
 	assert_ok(encoder_open(&encoder, &session));
-	assert_int_equal(encoder_longest(encoder), SMALL_POSITIONS);
 	for (size_t w = 0; w < sizeof wishes / sizeof wishes[0]; w++) {
 		assert_ok(encoder_run(encoder, &wishes[w], texts, TEXTS, &all));
 		assert_int_equal(all.count, TEXTS);

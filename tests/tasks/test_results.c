@@ -89,20 +89,25 @@ static void predictions_are_rows(void **state)
 	expect_file("STS-B.tsv", "index\tprediction\n7\t2.000\n9\t3.142\n");
 }
 
+static void read_words(struct conll *out, const char *text)
+{
+	struct text_file file;
+	struct bad_records bad = {0};
+	put_file("in.txt", text);
+	assert_ok(text_file_read(&file, test_path("in.txt"), TEXT_FILE_LIMIT));
+	assert_ok(conll_parse(out, &file, &(struct conll_options){.bad = &bad}));
+}
+
 static void tags_stand_behind_the_columns_of_the_file(void **state)
 {
 	struct conll conll;
-	struct bad_records bad = {0};
 	static const char *const tags[] = {"I-X", "O", "B-X"};
-	static const char tabs[] = "-DOCSTART- (1)\n\na\tx\tO\nb\ty\tI-X\n\n\n-DOCSTART- (2)\nc\tz\tO\n-DOCSTART- (3)\n";
-	assert_ok(file_write(test_path("in.txt"), tabs, sizeof tabs - 1));
-	assert_ok(conll_read(&conll, test_path("in.txt"), &(struct conll_options){.bad = &bad}));
+	read_words(&conll, "-DOCSTART- (1)\n\na\tx\tO\nb\ty\tI-X\n\n\n-DOCSTART- (2)\nc\tz\tO\n-DOCSTART- (3)\n");
 	assert_ok(results_write_tags(test_path("out.txt"), &conll, tags));
 	expect_file("out.txt",
 		    "-DOCSTART- (1)\n\na\tx\tO\tI-X\nb\ty\tI-X\tO\n\n-DOCSTART- (2)\n\nc\tz\tO\tB-X\n\n-DOCSTART- (3)\n\n");
 	conll_release(&conll);
-	assert_ok(file_write(test_path("in.txt"), "a\nb\n\nc\n", 7));
-	assert_ok(conll_read(&conll, test_path("in.txt"), &(struct conll_options){.bad = &bad}));
+	read_words(&conll, "a\nb\n\nc\n");
 	assert_ok(results_write_tags(test_path("out.txt"), &conll, tags));
 	expect_file("out.txt", "a I-X\nb O\n\nc B-X\n\n");
 	conll_release(&conll);

@@ -69,11 +69,6 @@ static inline uint32_t next(struct python_random *random)
 	return random->numbers[random->used++];
 }
 
-uint32_t python_random_u32(struct python_random *random)
-{
-	return next(random);
-}
-
 double python_random_double(struct python_random *random)
 {
 	uint32_t high = next(random) >> 5, low = next(random) >> 6;

@@ -14,7 +14,6 @@ struct python_random {
 };
 
 void python_random_seed(struct python_random *random, int64_t seed);
-uint32_t python_random_u32(struct python_random *random);
 /* random.random(): uniform in [0, 1). */
 double python_random_double(struct python_random *random);
 /* What random.randrange(bound), random.choice and random.shuffle draw: uniform in [0, bound), bound > 0. */
