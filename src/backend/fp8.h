@@ -3,10 +3,10 @@
  * most 57344) for gradients.
  *
  * A matrix is scaled by the power of two that brings its largest magnitude, or a bound of it, as close as possible to the
- * format's largest number without exceeding it, then rounded (to nearest, ties to even, saturating) and multiplied; the product
- * is divided by both powers. Multiplying by a power of two is exact, so the only loss is the format's rounding, and it is the
- * same everywhere. The maximum or the bound is one of the moment ("current scaling"), so there is no history and no state. A
- * matrix with a non-finite element makes the product NaN. */
+ * format's largest number without exceeding it, then rounded (to nearest, ties to even, saturating) and multiplied; the
+ * product is divided by both powers. Multiplying by a power of two is exact, so the only loss is the format's rounding, and it
+ * is the same everywhere. The maximum or bound is that of the matrix itself ("current scaling"), so there is no history and no
+ * state. A matrix with a non-finite element makes the product NaN. */
 #ifndef BACKEND_FP8_H
 #define BACKEND_FP8_H
 

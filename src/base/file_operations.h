@@ -7,10 +7,10 @@
 #include <sys/types.h>
 #include "base/error.h"
 
-/* The system calls used for writing. BERTC_FAULT="write:3:ENOSPC" in the environment makes the third write fail with ENOSPC
- * (operations: open write fsync close rename unlink mkdir; modes: ENOSPC EIO EROFS EINTR short slow kill; "3+": the third and all
- * later ones). `short` writes half and returns that count, `slow` waits two seconds first, `kill` writes half and kills the
- * process. "stop:3:SIGTERM" sends the process that signal when it asks for the third time whether to stop. */
+/* BERTC_FAULT="write:3:ENOSPC" in the environment makes the third write fail with ENOSPC (operations: open write fsync close
+ * rename unlink mkdir; modes: ENOSPC EIO EROFS EINTR short slow kill; "3+": the third and all later ones). `short` writes half
+ * and returns that count, `slow` waits two seconds first, `kill` writes half and kills the process. "stop:3:SIGTERM" sends the
+ * process that signal when it asks for the third time whether to stop. */
 struct file_operations {
 	int (*open)(const char *path, int flags, mode_t mode);
 	ssize_t (*write)(int fd, const void *bytes, size_t count);

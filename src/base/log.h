@@ -1,4 +1,4 @@
-/* Messages for the person at the terminal. Everything here goes to standard error, but for the results of a run, which commands
+/* Messages for the person at the terminal. Everything here goes to standard error, except the results of a run, which commands
  * send to standard output. Other results are printed only by src/cmd. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -17,8 +17,8 @@ extern bool log_progress; /* false: neither progress bars nor the lines that rep
 void log_note(const char *format, ...) PRINTF_LIKE(1, 2);
 void log_detail(const char *format, ...) PRINTF_LIKE(1, 2);
 void log_warning(const char *format, ...) PRINTF_LIKE(1, 2);
-/* The same as log_note() for what a run has achieved and where it is; it goes to the file named last (NULL, as at first: standard
- * error). */
+/* Like log_note(), for a run's results and where they are: written to the file last given to log_results_to() (NULL, the default:
+ * standard error). */
 void log_result(const char *format, ...) PRINTF_LIKE(1, 2);
 void log_results_to(FILE *file);
 

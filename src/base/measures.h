@@ -43,15 +43,15 @@ const char *measure_text(char out[MEASURE_BYTES], const struct measure *measure)
 /* Whether `value` is better than `other` by more than `margin`. A NaN is never better; any number is better than a NaN. */
 bool measure_is_better(enum measure_direction direction, double value, double other, double margin);
 
-/* Probabilities in bins of equal width, and how many of what they are about was right. Zero-initialize. */
+/* Predicted probabilities in bins of equal width, and how many of the predictions were right. Zero-initialize. */
 #define SCORE_BINS 15
 struct score_bins {
 	int64_t count[SCORE_BINS], right[SCORE_BINS];
 	double sum[SCORE_BINS]; /* of the probabilities */
 };
 void score_bins_add(struct score_bins *bins, double score, bool right);
-/* The expected calibration error (Guo et al. 2017): the mean, over all probabilities, of how far their bin's mean is from the
- * share that was right. NaN without any. */
+/* The expected calibration error (Guo et al. 2017): the mean, over all predictions, of the distance between their bin's mean
+ * probability and its share of right ones. NaN if there are no predictions. */
 double score_bins_error(const struct score_bins *bins);
 
 #endif

@@ -15,7 +15,7 @@ MUST_USE enum status memory_new(void *out, int64_t count, size_t size, const cha
  * bytes are not zeroed. */
 MUST_USE enum status memory_grow(void *array, int64_t *capacity, int64_t needed, size_t size, const char *what);
 
-/* Is there room for so many bytes more? What is small is not looked up; memory_new() and memory_grow() ask themselves. */
+/* Whether this many more bytes are available; small requests are not checked. memory_new() and memory_grow() call it. */
 bool memory_has_room(size_t bytes);
 
 /* A block whose pieces are handed out but never returned individually. With base == NULL it only measures: arena_take() returns

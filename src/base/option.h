@@ -171,7 +171,7 @@ struct options {
 	const struct option *aside;
 	const char *finished; /* set by options_note_finished; NULL: the run to be resumed has not finished */
 	bool help, help_all, print_config;
-	bool from_record; /* a config file was the record of a run, whose settings are not all somebody's wish */
+	bool from_record; /* a config file was the record of a run, which also has settings that nobody asked for */
 	bool silent;      /* set after options_init: another process prints the messages about names from other programs */
 	struct option_problem *problems; /* [problem_count] in the order they were found */
 	int64_t problem_count, problem_capacity;
@@ -220,33 +220,33 @@ void options_forget(struct options *options, const char *name);
 int options_find(const struct options *options, const char *name);
 enum option_origin options_origin(const struct options *options, const char *name);
 bool options_given(const struct options *options, const char *name); /* by a config file or the command line */
-/* The same, but a config file that only repeats the default does not count: files that list all settings do. For options that
+/* The same, but a config file that only repeats the default does not count, since some files list all settings. For options that
  * make no sense without others. */
 bool options_said(const struct options *options, const char *name);
 /* The same by the address of a member of the settings struct. Open: it has no value, neither given nor chosen nor by default. */
 bool options_is_open(const struct options *options, const void *field);
 enum option_origin options_origin_of(const struct options *options, const void *field);
-const char *options_text_of(const struct options *options, const void *field); /* of one that is not open and no list */
+const char *options_text_of(const struct options *options, const void *field); /* neither open nor a list */
 
 /* Of the options whose members lie in the `bytes` at `from`, copies those that are not open to the same places of `to`: what is
  * given overrides what is known. No lists. */
 void options_copy_given(const struct options *options, const void *from, size_t bytes, void *to);
 
-/* A choice of the program for an option, which replaces its default and an earlier choice: in the record it stays a choice, and
- * something given stays as it is. The field then holds what the text says, so that a run which reads its own record computes with
- * the same numbers; a number is rounded to `digits` significant digits. */
+/* Sets what the program chooses for an option. It replaces the default and an earlier choice, never a value that was given, and
+ * is recorded as a choice. The field then holds what the text says, so that a run that reads its own record computes with the
+ * same numbers; a number is rounded to `digits` significant digits. */
 MUST_USE enum status options_choose(struct options *options, const void *field, const char *text);
 MUST_USE enum status options_choose_integer(struct options *options, const int64_t *field, int64_t value);
 MUST_USE enum status options_choose_number(struct options *options, const double *field, double value, int digits);
 
-/* Is this the record of a run's settings (settings.json), or another object? */
+/* Whether an object is the record of a run's settings (settings.json). */
 bool options_is_record(const struct json *root);
 /* The text of the value in effect ("" if unset). Lists are joined by spaces. */
 const char *options_value(const struct options *options, const char *name, struct buffer *scratch);
 
 /* The options of one section: the general values overridden by the section's own. `section` may be beyond the last one: then it
- * has no values of its own. `settings` is a separate, zeroed struct, or NULL as in
- * options_init_as(). `out` must be released before `base`. */
+ * has no values of its own. `settings` is a separate, zeroed struct, or NULL as in options_init_as(). `out` must be released
+ * before `base`. */
 MUST_USE enum status options_derive(struct options *out, const struct options *base, int64_t section, void *settings);
 
 /* A single section is the whole: its values become general ones, and the section is removed. Does nothing if there are several or
@@ -271,8 +271,8 @@ MUST_USE enum status options_resume(struct options *options, const struct json *
 MUST_USE enum status options_resume_start(struct options *options, const struct json *record, const char *record_name,
 					  bool trained);
 
-/* Before a run is resumed that has finished already: what to do instead, as the hint for settings that differ from the record.
- * The text is copied. */
+/* To be called before a finished run is resumed: `hint` says what to do instead, for settings that differ from the record. The
+ * text is copied. */
 MUST_USE enum status options_note_finished(struct options *options, const char *hint);
 
 /* `shown` is a copy of `record` for people to read, as settings.json is of a checkpoint's. Warns if somebody has changed

@@ -32,7 +32,7 @@ uint32_t text_code_point(const unsigned char *p, size_t size);
 /* Whether the character at p affects a terminal or a page rather than being displayed: control characters, bytes that are not
  * UTF-8, and Unicode characters that change the direction of text or end a line. *out_size: its length in bytes. */
 bool text_is_control(const unsigned char *p, size_t left, size_t *out_size);
-/* Copies text with such characters escaped as "\\x1b" or "\\u202e", so that a name or label from a file can be shown to a person.
+/* Copies text with such characters escaped as "\x1b" or "\u202e", so that a name or label from a file can be shown to a person.
  * '\n' and '\t' are kept if `lines`. Truncated to `capacity` bytes (at least 1), including the NUL; returns out. */
 const char *text_escape(char *out, size_t capacity, const char *text, bool lines);
 /* A name from a file, as shown to a person on standard output: truncated after about a thousand bytes, valid until the end of the

@@ -20,7 +20,7 @@ struct vocab_options {
 	const char *out, *extend, *user_words;
 	struct input_options input;
 	int64_t vocab_size, min_frequency, unused, memory;
-	unsigned type; /* enum vocab_type */
+	enum vocab_type type;
 	bool cased, strip_accents, overwrite;
 	struct device_options device; /* of which only the threads are an option */
 };

@@ -20,7 +20,7 @@ MUST_USE enum status document_sink_sentence(struct document_sink *sink, const in
 					    size_t size);
 MUST_USE enum status document_sink_end(struct document_sink *sink);
 
-/* Can a further run resume after what was saved last? */
+/* Whether a later run can resume from what was saved last. */
 bool document_sink_is_saved(const struct document_sink *sink);
 /* Makes durable everything written for the first `documents` documents of the corpus; does nothing where that is not possible
  * (yet). */

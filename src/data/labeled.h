@@ -47,7 +47,7 @@ void labeled_release(struct labeled_set *set);
 int64_t labeled_tokens(const struct labeled_set *set, int64_t example);
 /* Adds to *tokens the number of tokens other than [CLS] and [SEP], and to *unknown how many are [UNK]. */
 void labeled_count_unknown(const struct labeled_set *set, const struct vocab *vocab, int64_t *unknown, int64_t *tokens);
-/* Does a sequence have two segments? */
+/* Whether any sequence has two segments. */
 bool labeled_has_pairs(const struct labeled_set *set);
 /* Hash of all data that training uses. */
 uint64_t labeled_hash(const struct labeled_set *set);

@@ -1,11 +1,11 @@
-/* Hashes of the texts of examples, which show texts that stand in two sets, or twice in one. A text is what the model sees of it:
- * token ids, up to its length. */
+/* Hashes of examples' texts, which show texts that occur in two sets, or twice in one. A text is what the model sees of it: token
+ * ids, up to its length. */
 #ifndef DATA_ROW_HASHES_H
 #define DATA_ROW_HASHES_H
 
 #include "data/labeled.h"
 
-/* Of so many examples, a finished model's record keeps the hashes: the smallest ones, so that two sets keep the same texts. */
+/* A finished model's record keeps this many hashes, the smallest ones, so that two sets keep those of the same texts. */
 #define ROW_HASHES_KEPT 1024
 
 /* Zero-initialize. */
@@ -14,7 +14,7 @@ struct row_hashes {
 	int64_t count;
 	uint64_t limit; /* hashes beyond it were left out */
 };
-/* Of all texts, or only the smallest `most` of them; 0: all. */
+/* The hashes of all texts, or only the `most` smallest; 0: all. */
 MUST_USE enum status row_hashes_make(struct row_hashes *out, const struct labeled_set *set, int64_t most);
 void row_hashes_release(struct row_hashes *hashes);
 /* How many examples of a set have a text whose hash is known, among those that were not left out (*out_examined). */

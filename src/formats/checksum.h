@@ -1,6 +1,6 @@
 /* Checksums that publishers provide with their files: MD5, SHA-1, SHA-256 (by Nettle), and the name that Git gives a file, which
- * is the SHA-1 of "blob SIZE", a NUL, and its bytes. They detect damaged or outdated files;
- * only SHA-256 protects against an attacker. */
+ * is the SHA-1 of "blob SIZE", a NUL, and its bytes. They detect damaged or outdated files; only SHA-256 protects against an
+ * attacker. */
 #ifndef FORMATS_CHECKSUM_H
 #define FORMATS_CHECKSUM_H
 
@@ -23,7 +23,7 @@ bool checksum_in_list(const char *list, const char *name, char out[CHECKSUM_BYTE
 /* HMAC-SHA256 of `bytes` bytes: whoever can compute it knows the key. */
 #define CHECKSUM_HMAC_BYTES 32
 void checksum_hmac(const char *key, const void *data, size_t bytes, unsigned char out[CHECKSUM_HMAC_BYTES]);
-/* Compares two of them in constant time, so that the duration does not reveal where they differ. */
+/* Compares two HMACs in constant time, so that the duration does not reveal where they differ. */
 bool checksum_hmac_equal(const unsigned char a[CHECKSUM_HMAC_BYTES], const unsigned char b[CHECKSUM_HMAC_BYTES]);
 
 #endif

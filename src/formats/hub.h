@@ -24,9 +24,9 @@ bool hub_is_name(const char *name);
 
 /* Finds the model `name` (of that form; otherwise ERR_USAGE) and writes the path of its snapshot, a model folder whose last part
  * is the commit. A snapshot of the revision that is whole is used as it is, without a network; with `update`, the Hub is asked
- * what the revision is now. Processes that want the same file wait for the one that fetches it. ERR_USAGE: there is no such
- * model or revision; ERR_DATA: it has no weights that bertc could read; ERR_RESOURCE: the Hub cannot be reached, refuses access,
- * or sends something else than it lists; STOPPED. */
+ * what the revision is now. Processes that want the same file wait for the one that fetches it. ERR_USAGE: there is no such model
+ * or revision; ERR_DATA: it has no weights that bertc could read; ERR_RESOURCE: the Hub cannot be reached, refuses access, or
+ * sends something other than what it lists; STOPPED. */
 MUST_USE enum status hub_fetch(const char *name, bool update, const struct fetch_settings *settings, char out[PATH_BYTES]);
 /* The same without a network: *out_found says whether the cache has a snapshot that can be used. */
 MUST_USE enum status hub_find(const char *name, char out[PATH_BYTES], bool *out_found);

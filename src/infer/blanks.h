@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "text/vocab.h"
 
-/* A vocabulary entry as a person reads it, without the space that other tokenizers than WordPiece keep before a word. A model may
+/* A vocabulary entry as a person reads it, without the space that tokenizers other than WordPiece keep before a word. A model may
  * have more rows than the vocabulary has entries: those get a placeholder. Valid while `room` is not used. */
 const char *blank_word(const struct vocab *vocab, int32_t id, struct buffer *room);
 

@@ -32,7 +32,7 @@ struct query_positives {
 	const int32_t *documents;
 	int64_t count;
 	double lowest; /* read only if there is a margin */
-	int32_t self;  /* the document with the query's own text, which is no negative either; -1: none */
+	int32_t self;  /* the document with the query's own text, which is not a negative either; -1: none */
 };
 
 /* Sorts the candidates, best first, and moves those chosen for query number `query` to the front, best first; returns how many.

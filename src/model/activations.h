@@ -7,8 +7,8 @@
 
 /* One encoder layer. Its input is the previous layer's y (or `embedded`). Outside of training, all layers share one set of
  * buffers, y is in the input's buffer, and tensors that only backward reads are absent; so do layers below the lowest one that
- * learns. In training, if products keep twins of
- * their operands (backend_functions.twin_bytes), the layers share attention_norm, gelu, and y, which is in the input's buffer. */
+ * learns. In training, if products keep twins of their operands (backend_functions.twin_bytes), the layers share attention_norm,
+ * gelu, and y, which is in the input's buffer. */
 struct layer_activations {
 	struct tensor qkv;                                           /* (T,3H) */
 	struct tensor attention;                                     /* (T,H) */

@@ -1,5 +1,5 @@
 /* The forms of the encoder: what distinguishes the models that people call BERT. forms.c has a row for each "model_type" of
- * config.json. Whoever needs to know a property asks the row's fields, never which form it is: a form that is added is a row. */
+ * config.json. Code reads the row's fields and never asks which form it is, so that adding a form means adding a row. */
 #ifndef MODEL_FORMS_H
 #define MODEL_FORMS_H
 
@@ -78,14 +78,14 @@ struct model_form {
 const struct model_form *model_form_of(const struct model_config *config);
 /* The rows, from 0; NULL: there are no more. The first is BERT. */
 const struct model_form *model_form_at(int32_t index);
-/* The number of the row with this model_type, or ERR_USAGE with a list of those that there are. `name` is the file's. */
+/* The number of the row with this model_type, or ERR_USAGE with a list of the known ones. `name` is the file's. */
 MUST_USE enum status model_form_find(const char *model_type, const char *name, int32_t *out);
 
 /* What precedes the last linear layer of a head. */
 const struct head_form *model_head_form(const struct model_config *config, const struct head *head);
 /* Whether a head reads rows through the transform of the masked-word head (linear layer, activation, norm). */
 bool model_head_transforms(const struct model_config *config, const struct head *head);
-/* Does the head read the mean of a sequence's rows instead of its first? */
+/* Whether the head reads the mean of a sequence's rows instead of the first. */
 bool model_head_pools_mean(const struct model_config *config, const struct head *head);
 /* Outputs of the first linear layer of the feed-forward part: twice as many as inputs of the second if it is gated. */
 int32_t model_wide_size(const struct model_config *config);

@@ -82,12 +82,12 @@ extern const struct model_heads model_heads_pretraining;
 /* The weights of texts over the vocabulary (B,V), as vectors. A model sets `outputs`. */
 extern const struct model_heads model_heads_splade;
 
-/* Does any head predict masked words? */
+/* Whether any head predicts masked words. */
 bool model_heads_predict(const struct model_heads *heads);
-/* Does it have the weights for that, as model_heads_splade()'s has, too? Does any? */
+/* Whether a head has the weights for that, as that of model_heads_splade does, too; and whether any head has. */
 bool head_has_words(const struct head *head);
 bool model_heads_have_words(const struct model_heads *heads);
-/* Adds room for the logits of as many rows as may be computed at a time, if a head is model_heads_splade()'s. */
+/* Adds room for the logits of as many rows as may be computed at a time, if a head is that of model_heads_splade. */
 void model_heads_make_room(const struct model_heads *heads, struct batch_capacity *capacity);
 
 #endif

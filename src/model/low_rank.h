@@ -1,5 +1,5 @@
 /* Low-rank additions to weights (LoRA, Hu et al. 2021): the encoder stays as it is, and for each matrix W (O,I) that is adapted,
- * two small ones learn, A (r,I) and B (O,r). Forward and backward use W + s B A, as any other weight; the gradients of A and B
+ * two small ones learn, A (r,I) and B (O,r). Forward and backward use W + s B A like any other weight; the gradients of A and B
  * follow from that of the sum. */
 #ifndef MODEL_LOW_RANK_H
 #define MODEL_LOW_RANK_H

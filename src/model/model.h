@@ -271,7 +271,7 @@ struct soft_targets {
 	double temperature, share;
 	struct tensor outputs[BATCH_HEADS];
 };
-/* Can a head with this loss learn from another model's outputs? */
+/* Whether a head can learn from another model's outputs. */
 bool head_takes_soft_targets(const struct head *head);
 static inline int sum_of_soft_loss(int head)
 {

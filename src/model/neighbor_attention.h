@@ -14,10 +14,11 @@
  * everywhere equally. Without them, [CLS] would see nothing but the beginning of its text. */
 int32_t neighbor_offset(int32_t layer, int32_t head, int32_t heads);
 
+/* Whether it can be done with a model's form. */
+bool neighbor_attention_fits(const struct model_config *config);
 /* Changes the initial weights, slab [slab_count] as drawn by model_initialize(). Learned positions become sinusoids, which the
  * query and key weights of heads with an offset extract again, the query's being shifted by the offset. With rotary positions,
  * all word embeddings get the same number in their first column, from which these weights make a query and a key. */
-bool neighbor_attention_fits(const struct model_config *config); /* Can it be done with this form? */
 void neighbor_attention_set(const struct model *model, float *slab);
 
 #endif

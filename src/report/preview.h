@@ -79,7 +79,7 @@ struct report_sweep {
 	struct report_column measure; /* what `score` is, its direction, and baselines */
 	const char *set;              /* the set it was measured on: "dev set" */
 };
-/* Is this a setting that repeats a training: the seed, or the fold that is held out? */
+/* Whether this setting repeats a training: the seed, or the fold that is held out. */
 bool report_sweep_repeats(const char *setting);
 /* A setting: the runs that differ only in what repeats them. If nothing does, each run is a setting of its own. */
 struct report_sweep_group {
@@ -124,7 +124,7 @@ MUST_USE enum status task_preview_classes(struct task_preview *preview, const st
 MUST_USE enum status task_preview_example(struct task_preview *preview, const struct report_error *error);
 /* Adds a value and its prediction. */
 MUST_USE enum status task_preview_point(struct task_preview *preview, struct report_point point);
-/* Adds a probability, and whether what it is about was right. */
+/* Adds a probability, and whether its answer was right. */
 void task_preview_score(struct task_preview *preview, double score, bool right);
 void task_preview_release(struct task_preview *preview);
 /* The preview for a report; `preview` is borrowed. */

@@ -10,7 +10,7 @@
  *     phase_choose_batch(), the phase's steps, phase_choose() for each phase
  *     run_plan()                          how much at a time, and the memory that takes; shown
  *     run_train()                         unless only the plan was asked for
- *     run_close(), machine_close()           of several runs the machine is closed after the last
+ *     run_close(), machine_close()        of several runs the machine is closed after the last
  *
  * All ranks call these functions, and what fails on one rank fails on all. */
 #ifndef RUN_RUN_H

@@ -9,6 +9,7 @@
 #include "data/shard_check.h"
 #include "text/corpus.h"
 #include "text/tokenizer.h"
+#include "text/vocab_learn.h"
 #include "run/run_static.h"
 
 /* The text of a run, and how it becomes a vocabulary and shards. */
@@ -24,8 +25,8 @@ struct text_options {
 	struct option_list eval_corpus, eval_data, eval_file;
 	int64_t vocab_size; /* of a vocabulary to learn; 0 = chosen from the amount of text */
 	int64_t min_frequency;
-	unsigned vocab_type; /* enum vocab_type; VOCAB_OPEN: WordPiece */
-	bool cased;          /* used when nothing else says; if it was given, whatever contradicts it is refused */
+	enum vocab_type vocab_type; /* VOCAB_OPEN: WordPiece */
+	bool cased;                 /* used when nothing else says; if it was given, whatever contradicts it is refused */
 };
 extern const struct option text_rows[], vocabulary_rows[]; /* up to the evaluation sets, and the rest */
 

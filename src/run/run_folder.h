@@ -38,9 +38,8 @@ struct run_start {
 	bool own;                      /* `checkpoint` is in the run folder */
 	bool begins_phase;             /* continues from it with a new phase: data, lengths and rates may differ */
 	char resumed_from[PATH_BYTES]; /* what --resume_from named when the run was started; "": it started afresh */
-	struct json_document
-		record;            /* training_state.json of the checkpoint; settings.json of a run that has no checkpoint yet */
-	char settings[PATH_BYTES]; /* path of that file; "": the run was never started */
+	struct json_document record;   /* training_state.json of the checkpoint, or settings.json of a run without one */
+	char settings[PATH_BYTES];     /* path of that file; "": the run was never started */
 	struct train_state state;
 	uint64_t data_hash; /* as recorded there */
 };

@@ -21,7 +21,7 @@ enum api_fault {
 	FAULT_NONE,
 	FAULT_SYNTAX,     /* not JSON */
 	FAULT_HEADERS,    /* of the request: where it ends is in doubt */
-	FAULT_HOST,       /* a name under which the service is not asked */
+	FAULT_HOST,       /* the Host header is not a name of the service */
 	FAULT_FIELD,      /* unknown, missing, of the wrong type, out of range */
 	FAULT_EMPTY,      /* a text or a list of texts is empty */
 	FAULT_INPUT,      /* too many texts, too many tokens, characters that cannot be used */

@@ -36,7 +36,7 @@ void task_shares(const struct task_state *state, const float *logits, double *ou
 int32_t task_class(const struct task_state *state, const float *logits);
 /* Is this label an answer? */
 bool task_has_label(const struct task_state *state, const float *logits, int64_t label);
-/* May an answer be missing, or a label be one at another probability than 0.5? */
+/* Whether an answer may be missing, or a label be an answer at a probability other than 0.5. */
 bool task_chooses_answers(const struct task_state *state);
 
 /* struct task's tunes() and tune(). */

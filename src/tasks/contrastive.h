@@ -42,7 +42,7 @@ struct contrastive_step {
 	const float *marks; /* margins: the scores of example i's texts but the first begin at marks[mark_starts[i]] */
 	const int64_t *mark_starts;
 	const float *targets; /* targets: that of example i is targets[i*H] */
-	bool by_dot;          /* wherever it says cosine here, the dot product of the vectors as they are */
+	bool by_dot;          /* the dot product of the vectors as they are, wherever it says cosine here */
 	int64_t number, last; /* of the step, from 1, and of the last one; 0: not in training */
 };
 

@@ -42,7 +42,7 @@ struct task_settings {
 	const char *negative_columns; /* of texts that do not match: names or numbers, separated by commas; NULL: found */
 	const char *negative_label;   /* the class left out of micro F1; NULL: none */
 	const struct calibration_options *calibration; /* for tune(); NULL: none */
-	unsigned long_texts;                           /* enum text_windowing; for tasks that read windows */
+	enum text_windowing long_texts;                /* for tasks that read windows */
 	int64_t doc_stride;  /* tokens from the beginning of a window to that of the next; 0: half a window */
 	struct vocab *vocab; /* for training: the tokenizer's, whose unused entries may become markers; else NULL */
 	struct bad_records *bad;
@@ -234,11 +234,11 @@ struct task {
 /* Call it after read() of these files: leaves out what is beyond settings.most, and logs that. */
 void task_keep_first(const struct task_state *state, struct task_set *set, const char *const *paths, int64_t count);
 
-/* Warns of examples that are in the training files as well, whose scores say little about new texts. `what` the set is: "the dev
- * set". */
+/* Warns of examples that are in the training files as well, whose scores say little about new texts. `what` names the set: "the
+ * dev set". */
 void task_warn_of_trained(const struct row_hashes *trained, const struct task_set *set, const char *what);
 
-/* Has every example of the set a label, and do the labels differ? Sets to predict may have placeholders for labels. */
+/* Whether every example of the set has a label and the labels differ: sets to predict may have placeholders for labels. */
 bool task_is_labeled(const struct task_set *set);
 
 /* How predictions are written: struct task's put, put_tsv, and put_pipeline. */
@@ -250,7 +250,7 @@ MUST_USE enum status task_put(const struct task_state *state, enum answer_form f
 /* Finds a task by its name in --task; the name of a published task gives its kind and its layout. ERR_USAGE lists the existing
  * names. */
 MUST_USE enum status task_find(const char *name, const struct task **out, const struct layout **out_layout);
-/* Is the named task about pairs of texts, so that a file of texts alone is an error? `layout`: of the task; NULL: it has none. */
+/* Whether the named task is about pairs of texts, so that a file of texts alone is an error. `layout` NULL: it has none. */
 bool task_needs_pairs(const char *name, const struct layout *layout);
 /* The task whose head belongs to an architecture, problem type (may be NULL) and number of outputs; NULL: none. */
 const struct task *task_of_architecture(const char *architecture, const char *problem_type, int32_t outputs);

@@ -17,7 +17,7 @@ const struct option window_rows[] = {
 };
 /* clang-format on */
 
-enum status windows_check(unsigned long_texts, const struct task_state *state)
+enum status windows_check(enum text_windowing long_texts, const struct task_state *state)
 {
 	if (long_texts <= WINDOWS_NONE || state->task->reads_windows)
 		return OK;

@@ -20,11 +20,11 @@ enum text_windowing {
 extern const char *const long_texts_words[]; /* indexed by enum text_windowing */
 
 struct window_options {
-	unsigned long_texts; /* enum text_windowing */
+	enum text_windowing long_texts;
 };
 extern const struct option window_rows[];
 /* ERR_USAGE if windows are asked for and the task does not read its texts in any. */
-MUST_USE enum status windows_check(unsigned long_texts, const struct task_state *state);
+MUST_USE enum status windows_check(enum text_windowing long_texts, const struct task_state *state);
 
 /* How a text is read, or a pair, whose second text is then what has windows. */
 struct text_windows {

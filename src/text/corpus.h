@@ -37,13 +37,13 @@ const struct corpus_counts *corpus_counts(const struct corpus *corpus);
 /* One line about anything dropped, cut or odd ("3 files without text, 12 bytes that are not UTF-8"); "" if there was
  * nothing. */
 void corpus_describe_oddities(const struct corpus *corpus, struct buffer *out);
-/* Logs that line, if any, and a summary of the forms of files that were not reported one by one. To be called by every command
- * that reads a corpus, when it has done so. */
+/* Logs that line, if any, and a summary of the forms of files that were not reported one by one. Every command that reads a
+ * corpus calls it afterwards. */
 void corpus_note_oddities(const struct corpus *corpus);
 /* Total size of all files (compressed where they are), or -1 if unknown (standard input); and bytes read so far. */
 int64_t corpus_total_bytes(const struct corpus *corpus);
 int64_t corpus_done_bytes(const struct corpus *corpus);
-/* Hash of the names, without folders, sizes, modification times, and first and last bytes of all files: tells whether a corpus
+/* Hash of all files' names (without their folders), sizes, modification times, and first and last bytes: tells whether a corpus
  * has changed. Pipes and standard input are all the same to it. */
 uint64_t corpus_fingerprint(const struct corpus *corpus);
 /* Whether a path is standard input ("-") or a pipe. */

@@ -27,7 +27,7 @@ MUST_USE enum status input_check_encoding(const char *path, const char *text, si
 MUST_USE enum status input_check_characters(const char *path, const char *text, size_t size);
 /* Refuses only UTF-16, for lines that may otherwise contain anything. */
 MUST_USE enum status input_refuse_utf16(const char *path, const char *text, size_t size);
-/* Warns that text may be in another encoding if more of its bytes are invalid than by accident. */
+/* Warns that text may be in another encoding if it has more invalid bytes than accidents explain. */
 void input_warn_invalid(int64_t invalid, int64_t bytes);
 /* Refuses a web page with its markup, which would be noise, and ARC files, the predecessor of WARC. */
 MUST_USE enum status input_refuse_markup(const char *path, const char *beginning, size_t size);

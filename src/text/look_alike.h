@@ -1,5 +1,5 @@
-/* Texts that look alike and are not: composed and decomposed letters, kinds of spaces, dashes, and digits, characters without
- * width, letters of Greek and Cyrillic beside Latin ones. */
+/* Different texts that look alike: composed and decomposed letters, kinds of spaces, dashes, and digits, characters without
+ * width, Greek and Cyrillic letters instead of Latin ones. */
 #ifndef TEXT_LOOK_ALIKE_H
 #define TEXT_LOOK_ALIKE_H
 

@@ -12,8 +12,7 @@
 MUST_USE enum status sentences_split(const char *text, size_t size, enum status (*emit)(void *context, size_t begin, size_t end),
 				     void *context);
 
-/* Whether a space stands before a sentence that begins so, where it follows another in running text: not in Chinese or Japanese.
- */
+/* Whether a space separates a sentence that begins like this from the one before it: not in Chinese or Japanese. */
 bool sentence_follows_space(const char *text, size_t size);
 
 #endif

@@ -11,7 +11,7 @@
 #define TEXT_NOTICE_BYTES 768
 MUST_USE enum status text_notice(const char *path, const char *beginning, size_t size, char out[TEXT_NOTICE_BYTES]);
 
-/* Writes to `out` what table with several columns the text is: "CSV, columns 1 id, 2 text"; "" if it is none. */
+/* If the text is a table with several columns, describes it in `out`: "CSV, columns 1 id, 2 text"; otherwise "". */
 #define TEXT_TABLE_BYTES 224
 MUST_USE enum status text_find_table(const char *path, const char *beginning, size_t size, char out[TEXT_TABLE_BYTES]);
 

@@ -1,5 +1,5 @@
 /* The special tokens of a sequence, and the types of its tokens: [CLS] A [SEP], or <s> A </s></s> B </s>. Every vocabulary has a
- * template for one text and one for a pair; who puts token ids together for a model uses them. */
+ * template for one text and one for a pair, from which all inputs of models are put together. */
 #ifndef TEXT_TOKEN_TEMPLATE_H
 #define TEXT_TOKEN_TEMPLATE_H
 
@@ -8,9 +8,9 @@
 
 #define TEMPLATE_TOKENS 8
 struct token_template {
-	int32_t ids[TEMPLATE_TOKENS]; /* before the first text, between the two, and after the last, in this order; */
+	int32_t ids[TEMPLATE_TOKENS]; /* before the first text, between the two, and after the last, in this order */
 	uint8_t types[TEMPLATE_TOKENS];
-	int8_t before, between, after;   /* their numbers */
+	int8_t before, between, after;   /* how many of each */
 	uint8_t first_type, second_type; /* of the texts' own tokens. Types are 0, then 1. */
 	int32_t filler;                  /* what stands in a sequence that would be empty */
 };

@@ -1,7 +1,7 @@
-/* Converts text to ids. A vocabulary of BERT's: BasicTokenizer (cleaning, CJK spacing, lower case, accents, punctuation) and
- * greedy longest-match WordPiece; the ids equal those of Hugging Face's fast BERT tokenizer, or with COMPAT_GOOGLE those of
- * Google's. A vocabulary from a tokenizer.json with other parts: these parts, with the ids and offsets of Hugging Face's
- * tokenizers. Added tokens (vocab.h) are found before.
+/* Converts text to ids. A vocabulary of BERT's kind: BasicTokenizer (cleaning, CJK spacing, lower case, accents, punctuation)
+ * and greedy longest-match WordPiece; the ids equal those of Hugging Face's fast BERT tokenizer, or with COMPAT_GOOGLE those
+ * of Google's. A vocabulary from a tokenizer.json with other parts: these parts, with the ids and offsets of Hugging Face's
+ * tokenizers. Added tokens (vocab.h) are found first.
  *
  * Invalid UTF-8: each maximal invalid part is taken as one U+FFFD (the WHATWG rule), which cleaning then drops; its
  * bytes are counted.
@@ -40,9 +40,9 @@ struct tokenizer; /* immutable once opened; may be shared by threads */
 MUST_USE enum status tokenizer_open(struct tokenizer **out, const struct vocab *vocab, const struct tokenizer_settings *settings);
 void tokenizer_close(struct tokenizer *tokenizer);
 const struct vocab *tokenizer_vocab(const struct tokenizer *tokenizer);
+
 /* What precedes a word within a text, for words that are encoded by themselves: " " if tokens include the space before a word,
- * else
- * "". */
+ * else "". */
 const char *tokenizer_word_prefix(const struct tokenizer *tokenizer);
 const struct tokenizer_settings *tokenizer_settings_of(const struct tokenizer *tokenizer);
 

@@ -73,7 +73,7 @@ struct utf8_place {
 	const char *text;
 	size_t byte, character;
 };
-/* Moves to `byte` and returns the number of characters before it. Going back is right too, but counts from the start again. */
+/* Moves to `byte` and returns the number of characters before it. Going back works, too, but counts from the start again. */
 size_t utf8_place_at(struct utf8_place *place, size_t byte);
 
 /* Offset of the byte at which character number `index` (from 0) begins: `size` for the one after the last, -1 beyond that. */

@@ -1,4 +1,4 @@
-/* A WordPiece vocabulary: vocab.txt has one entry per line, whose id is the zero-based line number. */
+/* A vocabulary: the entries of a vocab.txt, whose ids are their zero-based line numbers, or those of a tokenizer.json. */
 #ifndef TEXT_VOCAB_H
 #define TEXT_VOCAB_H
 
@@ -43,10 +43,10 @@ struct vocab {
  * byte order mark, CR line ends, trailing white space, blank entries and duplicates cause a warning naming the lines (published
  * vocabularies have some; the later duplicate wins, as in Hugging Face). */
 MUST_USE enum status vocab_read_lines(struct vocab *out, const char *path);
-/* The same, or, of a path that ends in ".json", a tokenizer.json, which in many folders is the only file with the vocabulary:
- * reads the entries of its WordPiece model and its added tokens, whose ids must together be consecutive from 0. A model other
- * than WordPiece, words that are not made like BERT's, a duplicate id or a gap between ids are ERR_DATA. (vocab_file_read in
- * weights/tokenizer_file.h reads both files of a folder.) */
+
+/* The same, or reads what another path names: a tokenizer.json (in many folders, the only file with the vocabulary), vocab.json
+ * with merges.txt beside it, or sentencepiece's file. Ids must be consecutive from 0. Parts that bertc does not have, a duplicate
+ * id, and a gap between ids are ERR_DATA. (vocab_file_read in weights/tokenizer_file.h reads all files of a folder.) */
 MUST_USE enum status vocab_read(struct vocab *out, const char *path);
 /* Makes a vocabulary from entries in order; they are copied. */
 MUST_USE enum status vocab_from_entries(struct vocab *out, const char *const *entries, int32_t count);

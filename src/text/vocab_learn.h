@@ -14,11 +14,10 @@
 #include "text/vocab.h"
 #include "text/vocabulary/word_counts.h"
 
-/* Memory: some 150 bytes per distinct word, or what `spill` (NULL: no limit) allows; the rest goes to temporary files. No word
- * is pruned. */
 enum vocab_type { VOCAB_OPEN, VOCAB_WORDPIECE, VOCAB_BPE }; /* VOCAB_OPEN: nobody chose */
 struct vocab_learner;
-/* Of `settings`, byte-level BPE uses nothing. */
+/* Byte-level BPE ignores `settings`. Memory: some 150 bytes per distinct word, or what `spill` (NULL: no limit) allows; the rest
+ * goes to temporary files. No word is pruned. */
 MUST_USE enum status vocab_learner_create(struct vocab_learner **out, enum vocab_type type,
 					  const struct tokenizer_settings *settings, const struct spill_settings *spill);
 void vocab_learner_free(struct vocab_learner *learner); /* NULL is fine */
@@ -34,8 +33,8 @@ MUST_USE enum status vocab_learner_visit(struct vocab_learner *learner, word_cou
  *     under 2 million (10 MB)                      8,000
  *     under 20 million (100 MB)                   16,000
  *     otherwise                                   30,522, as in BERT
- * but for a large alphabet (Chinese) at least twice its entries, up to 30,522. A small text cannot
- * fill a large vocabulary with entries that occur often enough to be learned. */
+ * but at least twice the entries of a large alphabet (Chinese), up to 30,522. A small text cannot fill a large vocabulary with
+ * entries that occur often enough to be learned. */
 int32_t vocab_default_size(const struct vocab_learner *learner);
 
 struct vocab_learn_report {

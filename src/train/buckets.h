@@ -1,7 +1,7 @@
 /* The parameter slab, divided among several ranks. A bucket is what is reduced and gathered at once: the tensors of a layer that
- * learn, of which there may be none.
- * Each rank owns one share of each bucket (ZeRO-1, Rajbhandari et al. 2020): for this share it gets the gradients' sum over
- * the ranks, keeps the moments, and updates the weights, which all ranks then gather. A single rank owns everything. */
+ * learn, of which there may be none. Each rank owns one share of each bucket (ZeRO-1, Rajbhandari et al. 2020): for this share it
+ * gets the gradients' sum over the ranks, keeps the moments, and updates the weights, which all ranks then gather. A single rank
+ * owns everything. */
 #ifndef TRAIN_BUCKETS_H
 #define TRAIN_BUCKETS_H
 
@@ -34,9 +34,8 @@ static inline const struct bucket *bucket_of(const struct buckets *buckets, int3
 	return &buckets->items[layer + 1];
 }
 
-/* The part of the slab of gradients that belongs to elements [offset, offset + count) of the slab, without data if that lacks
- * any.
- */
+/* The part of the slab of gradients that belongs to elements [offset, offset + count) of the slab; without data if they have
+ * none. */
 struct tensor buckets_gradients(const struct model *model, int64_t offset, int64_t count);
 
 /* The largest number of elements that any rank owns; `ranks` may exceed the number running now. */

@@ -54,7 +54,7 @@ void guard_start(struct guard_state *state, const struct guard_settings *setting
  * the smallest scale. */
 MUST_USE enum status guard_judge(struct guard_state *state, const struct guard_settings *settings,
 				 const struct guard_reading *reading, enum guard_verdict *out);
-/* To be called after GUARD_NOT_FINITE: have there been too many? */
+/* To be called after GUARD_NOT_FINITE: whether there have been too many. */
 bool guard_is_exhausted(const struct guard_state *state, int64_t step);
 
 void guard_write(const struct guard_state *state, struct json_writer *writer, const char *key);

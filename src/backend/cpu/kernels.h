@@ -55,7 +55,7 @@ struct gated_rows {
 	void *y, *dpre;
 };
 
-/* The rotation of ops.h, in place, of so many heads of `size` columns at the beginning of each row. */
+/* The rotation of ops.h, in place, of `heads` heads of `size` columns at the beginning of each row. */
 struct rotary_rows {
 	int64_t rows, stride, heads, size;
 	enum dtype dtype;

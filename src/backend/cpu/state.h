@@ -19,18 +19,16 @@ struct cpu_state {
 
 /* Maximum columns of a tile, and of a block of the vocabulary. */
 #define TILE_COLUMNS 512
+#define VOCABULARY_BLOCK 512
 /* Limits for our own products: rows per task whose sums are kept for all its columns, and columns per task (a norm, however,
  * needs its whole row). */
 #define KEPT_ROWS 256
 #define KEPT_COLUMNS 1024
-#define VOCABULARY_BLOCK 512
-/* Maximum number of prediction rows whose logits are in memory at a time. */
+/* Maximum number of prediction rows whose logits are in memory at a time; in inference. */
 #define VOCABULARY_ROWS 1024
+enum { VOCABULARY_CHUNK = 64 };
 /* A range of parameters is divided into this many parts, whose sums are then added in order. */
 #define RANGE_PARTS 1024
-
-/* The same limit for inference. */
-enum { VOCABULARY_CHUNK = 64 };
 
 /* Additional workspace areas for inference (inference.h). */
 struct inference_scratch {

@@ -115,6 +115,12 @@ static inline cudaStream_t cuda_stream(const struct replica *r)
 	return cuda_state(r)->stream;
 }
 
+/* A vector or table that may be absent. */
+static inline const float *cuda_vector(const struct weight *weight)
+{
+	return weight ? weight->master.data : NULL;
+}
+
 /* error.c. Records the first call that failed; `call` names it in the message. Returns true if this one succeeded. */
 bool cuda_check(struct cuda_state *state, cudaError_t error, const char *call);
 /* The same, for use within an operation. */
@@ -151,11 +157,12 @@ size_t cuda_weight_copy_bytes(struct backend *be, const struct weight *weight);
 void cuda_weights_refresh(struct replica *replica, struct weight *const *weights, int64_t count);
 MUST_USE enum status cuda_convert(struct backend *be, void *queue, void *out, enum dtype to, const void *in, enum dtype from,
 				  int64_t count);
+/* attention.c */
+size_t cuda_kept_bytes(struct backend *be, int64_t heads, int64_t head_size, int64_t longest,
+		       const struct batch_capacity *capacity);
 /* fp8.c: a tensor's twin (backend_functions.twin_bytes) is an fp8_head, followed, if the tensor is an x, by x' in E4M3 (I,
  * rows rounded up). cuda_largest() is for kernels that write the tensor; cuda_largest_pass() follows kernels that do not
  * support it, and does nothing without a twin. */
-size_t cuda_kept_bytes(struct backend *be, int64_t heads, int64_t head_size, int64_t longest,
-		       const struct batch_capacity *capacity); /* attention.c */
 size_t cuda_twin_bytes(struct backend *be, int64_t rows, int64_t columns, bool gradient);
 uint32_t *cuda_largest(const struct tensor *tensor);
 void cuda_largest_pass(const struct replica *r, const char *operation, const struct tensor *tensor);
@@ -178,12 +185,6 @@ void cuda_norm_backward(const struct replica *r, const char *operation, const st
 void cuda_linear_fwd(struct replica *r, const struct linear_fwd *a);
 void cuda_linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a);
 void cuda_linear_bwd(struct replica *r, const struct linear_bwd *a);
-/* A vector or table that may be absent. */
-static inline const float *cuda_vector(const struct weight *weight)
-{
-	return weight ? weight->master.data : NULL;
-}
-
 void cuda_embed_fwd(struct replica *r, const struct embed_fwd *a);
 void cuda_embed_bwd(struct replica *r, const struct embed_bwd *a);
 void cuda_norm_bwd(struct replica *r, const struct norm_bwd *a);
@@ -207,9 +208,9 @@ void cuda_lamb_apply(struct replica *r, const struct lamb_apply *a);
 void cuda_gated_fwd(struct replica *r, const struct gated_fwd *a);
 void cuda_gated_bwd(struct replica *r, const struct gated_bwd *a);
 void cuda_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a);
-/* Whether there are kernels for heads of this size on this GPU. */
 /* Reads BERTC_ATTENTION (docs/developers/cuda.md). */
 MUST_USE enum status cuda_attention_open(struct cuda_state *state);
+/* ERR_USAGE if there are no kernels for heads of this size on this GPU. */
 MUST_USE enum status cuda_attention_check(const struct cuda_state *state, const struct shape_limits *limits);
 void cuda_rotary(struct replica *r, const struct rotary *a);
 void cuda_attention_fwd(struct replica *r, const struct attention_fwd *a);

@@ -43,6 +43,12 @@ static inline double *ref_row(const struct tensor *tensor, int64_t row)
 	return (double *)tensor->data + row * tensor->columns;
 }
 
+/* A vector that may be absent. */
+static inline const double *ref_vector(const struct weight *weight)
+{
+	return weight ? weight->master.data : NULL;
+}
+
 /* Sum of a[i] b[i]. The SIMD lanes are fixed at compile time, so the order of summation is too. */
 double ref_dot(const double *a, const double *b, int64_t count);
 
@@ -58,12 +64,6 @@ void ref_dropout_row(const struct replica *r, const struct dropout *dropout, con
 void ref_norm_row_backward(const double *dy, const double *sum, double mean, double rstd, const double *gamma, const double *add,
 			   double *dx, int64_t columns);
 /* mean, rstd = 1 / sqrt(biased variance + epsilon) of a row, and y = gamma n + beta; y may be sum. */
-/* A vector that may be absent. */
-static inline const double *ref_vector(const struct weight *weight)
-{
-	return weight ? weight->master.data : NULL;
-}
-
 void ref_norm_row(const double *sum, double epsilon, const double *gamma, const double *beta, double *out_mean, double *out_rstd,
 		  double *y, int64_t columns);
 /* acc gamma (sum over rows of dy n) and beta (sum over rows of dy). */
@@ -73,7 +73,7 @@ void ref_norm_weights_backward(struct replica *r, const struct tensor *dy, const
 /* Log-sum-exp of a row, without overflow; *out_best is the index of the largest element, lowest index on ties. */
 double ref_log_sum_exp(const double *row, int64_t count, int64_t *out_best);
 
-/* gelu and its derivative; `activation` is GELU_ERF or GELU_TANH. */
+/* An activation for which "gelu" stands in backend/ops.h, and its derivative. */
 double ref_gelu(enum activation activation, double x);
 double ref_gelu_derivative(enum activation activation, double x);
 

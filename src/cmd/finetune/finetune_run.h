@@ -28,8 +28,8 @@ MUST_USE enum status finetune_train(struct finetune *finetune);
 /* Closes a run that ended with `status`, and returns it with the error that was set. */
 MUST_USE enum status finetune_close(struct finetune *finetune, enum status status);
 
-/* finetune_sweep.c: the runs of a sweep, one after another in this process (and its ranks). */
-/* Runs the sweep; `options` are the command's. [all] */
+/* finetune_sweep.c: makes the runs of a sweep, one after another in this process (and its ranks). `options` are the command's.
+ * [all] */
 MUST_USE enum status finetune_sweep(struct options *options, struct machine *machine);
 /* finetune_folds.c: the value of --sweep that stands for all folds, "fold=1,2,3". */
 MUST_USE enum status finetune_folds_setting(int64_t folds, struct buffer *out);

@@ -56,10 +56,9 @@ struct squad_set {
 	int64_t impossible_count; /* number of impossible questions */
 	int64_t unlabeled_count;  /* number of questions without an answer that are not marked as impossible */
 	int64_t near_count, shifted_count, elsewhere_count, absent_count; /* numbers of answers by `place` */
-	int64_t byte_count,
-		utf16_count;         /* answers elsewhere that would be right if answer_start counted bytes, or UTF-16 units */
-	const char *version;         /* as in the file; "" if there is none */
-	struct string_store strings; /* owns all text */
+	int64_t byte_count, utf16_count; /* answers elsewhere that are right if answer_start counts bytes, or UTF-16 units */
+	const char *version;             /* as in the file; "" if there is none */
+	struct string_store strings;     /* owns all text */
 	int64_t paragraph_capacity, question_capacity; /* private */
 };
 

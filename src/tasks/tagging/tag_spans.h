@@ -31,9 +31,8 @@ struct tag_spans {
 
 /* The object's list of spans, or NULL. */
 const struct json *tag_spans_find(const struct json *object);
-/* Reads the list; NULL is an empty one. ERR_DATA, without file and line: not such a list, a span that is empty, beyond the text,
- * or overlaps another.
- */
+/* Reads the list; NULL is an empty one. ERR_DATA, without file and line: not such a list, a span that is empty, lies beyond the
+ * text, or overlaps another. */
 MUST_USE enum status tag_spans_read(struct tag_spans *out, const struct json *list, const char *text, size_t size);
 /* The span that the next word of the text, at bytes [begin, end), belongs to, or NULL. A word that overlaps a span belongs to it,
  * as in transformers' examples; one that overlaps two, to the first. *out_first: no earlier word does. */

@@ -1,7 +1,7 @@
-/* Finds the words of running text. They are those of the model's tokenizer, as in
- * transformers' pipeline: a word begins at a token that does not continue one ("##" in WordPiece). Other tokenizers have no such
- * mark; there, words end at white space, at punctuation, and around ideographs, wherever a token begins. So "(ASA)" is three
- * words for all tokenizers that have tokens for its brackets. */
+/* Finds the words of running text. They are those of the model's tokenizer, as in transformers' pipeline: a word begins at a
+ * token that does not continue one ("##" in WordPiece). Other tokenizers have no such mark; there, words end at white space, at
+ * punctuation, and around ideographs, wherever a token begins. So "(ASA)" is three words for all tokenizers that have tokens for
+ * its brackets. */
 #ifndef TASKS_TAGGING_TAG_WORDS_H
 #define TASKS_TAGGING_TAG_WORDS_H
 

@@ -28,7 +28,7 @@ struct added_tokens {
 	struct buffer texts; /* those of `normalized` */
 };
 struct chain;
-/* Among the patterns are [PAD] and the like if `special_tokens`. If there is no chain and the vocabulary has no added tokens,
+/* With `special_tokens`, [PAD] and the like are among the patterns. If there is no chain and the vocabulary has no added tokens,
  * there are no patterns. Texts are normalized by the chain or, if it is NULL, by `normalizer`. The texts of `vocab` are borrowed.
  */
 MUST_USE enum status added_tokens_init(struct added_tokens *out, const struct vocab *vocab, const struct chain *chain,

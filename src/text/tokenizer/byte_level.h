@@ -8,7 +8,8 @@ extern const struct stage_kind stage_byte_level;
 
 /* The character that stands for a byte in a vocabulary, and its size in UTF-8. */
 size_t byte_level_character(uint8_t byte, char out[4]);
-/* The bytes that an entry stands for: at most `size`; their number, or -1 if a character stands for no byte. */
+/* Writes the bytes that an entry stands for, at most `size`; returns their number, or -1 if one of its characters stands for no
+ * byte. */
 int64_t byte_level_bytes(const char *text, size_t size, char *out);
 
 #endif

@@ -144,7 +144,7 @@ static inline enum status pieces_put(struct pieces *pieces, int32_t id, size_t b
 	pieces->items[pieces->count++] = (struct piece){id, (uint32_t)begin, (uint32_t)end};
 	return OK;
 }
-/* Room for `bytes` bytes, with any contents. */
+/* *(void **)out: room for `bytes` bytes, uninitialized; valid until the next call. */
 MUST_USE enum status pieces_work(struct pieces *pieces, int64_t bytes, void *out);
 void pieces_release(struct pieces *pieces);
 

@@ -15,7 +15,7 @@ struct vocab_learner {
 	int64_t words, long_words;
 };
 
-/* Merges the words that `add` gives to the merger, with a progress bar. */
+/* Merges the words that `words` holds, with a progress bar. */
 MUST_USE enum status vocab_learner_merge(struct word_merger *words, struct pair_merger *merger, int32_t size,
 					 int64_t min_frequency);
 

@@ -1,4 +1,4 @@
-/* The last step of converting wiki markup: makes paragraphs from lines that have no tags, templates and links any more. */
+/* The last step of converting wiki markup: makes paragraphs of lines from which tags, templates, and links are gone. */
 #ifndef TEXT_WIKI_WIKI_LINE_H
 #define TEXT_WIKI_WIKI_LINE_H
 

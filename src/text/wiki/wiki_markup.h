@@ -42,9 +42,8 @@ MUST_USE enum status wiki_text(const char *markup, size_t size, const struct wik
 /* The following are steps, used within src/text only. Strips comments and tags, including the content of some; <nowiki> becomes
  * character references. */
 void wiki_strip_tags(const char *markup, size_t size, struct buffer *out);
-/* Patterns of templates of numbers (wiki_numbers.c): {{convert|5|to|10|km}}; {{unité|5|km|2}}, which need no unit;
- * {{val|5|u=km}};
- * {{frac|2|1|2}}. */
+/* Patterns of templates of numbers (wiki_numbers.c): {{convert|5|to|10|km}}; {{unité|5|km|2}}, whose unit may be missing;
+ * {{val|5|u=km}}; {{frac|2|1|2}}. */
 #define WIKI_CONVERT "convert"
 #define WIKI_MEASURE "measure"
 #define WIKI_VALUE "value"
