@@ -5,12 +5,12 @@ in alternation.
                           [--rounds 3] [--threads 2] [--engines bertc-int8,bertc-bf16,torch-fp32,torch-bf16,onnx-fp32,onnx-int8,
                           openvino-bf16,openvino-int8] [--json FILE] [--markdown FILE] [--prepare]
 
-FOLDER is a sentence-transformers folder, FILE holds one sentence per line (plain or gzip). Needs sentence-transformers with
-optimum-onnx, optimum-intel and nncf; a back end that cannot be loaded is named and left out. In each round the engines take
-turns with a sample of the sentences, drawn evenly so that it has the lengths of the whole; bertc in int8 also takes all --count
-of them. The time of bertc is that of the whole command; that of sentence-transformers covers reading the file, encode() with
-its own batches sorted by length, and numpy.save, without starting Python and loading the model. Vectors are compared with those
-of PyTorch in fp32.
+FOLDER is a sentence-transformers folder, FILE holds one sentence per line (plain or gzip). Needs bench/requirements.txt, and
+optimum-onnx and optimum-intel for those back ends; one that cannot be loaded ends the program before anything is measured. In each
+round the engines take turns with a sample of the sentences, drawn evenly so that it has the lengths of the whole; bertc in int8
+also takes all --count of them. The time of bertc is that of the whole command; that of sentence-transformers covers reading the
+file, encode() with its own batches sorted by length, and numpy.save, without starting Python and loading the model. Vectors are
+compared with those of PyTorch in fp32.
 
 Models converted for the peers are kept in --work; --prepare only converts. The last part measures the time from the start of a
 process to the first answer, with the folder in floats and in int8 (--rounds x 5 times, from the page cache), and the peak
@@ -24,6 +24,11 @@ import statistics
 import subprocess
 import sys
 import time
+
+from encoders import need
+
+LIBRARIES = {"torch": ["torch", "sentence_transformers"], "onnx": ["sentence_transformers", "onnxruntime", "optimum.onnxruntime"],
+             "openvino": ["sentence_transformers", "openvino", "nncf", "optimum.intel"]}
 
 
 def arguments():
@@ -214,14 +219,16 @@ def compare(sample, engines):
 
 def main():
     os.makedirs(a.work, exist_ok=True)
+    names = a.engines.split(",")
+    need(*{library: None for name in names for library in LIBRARIES.get(name.split("-")[0], [])})
     everything, sample, count, sample_count = write_texts()
     engines, seconds, whole = {}, {}, {}
-    for name in a.engines.split(","):
+    for name in names:
         try:
             engines[name] = Bertc(name) if name.startswith("bertc") else Peer(name)
-            print(f"{name} is ready", file=sys.stderr)
-        except Exception as error: # any library may throw anything
-            print(f"{name} is left out: {error}", file=sys.stderr)
+        except (RuntimeError, OSError) as error:
+            sys.exit(f"embed.py: {name} cannot be measured: {error}\nChoose others by --engines.")
+        print(f"{name} is ready", file=sys.stderr)
     if a.prepare:
         return
     for number in range(a.rounds):

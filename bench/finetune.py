@@ -3,7 +3,7 @@
     python bench/finetune.py --work FOLDER [--model base|4x256] [--texts short|128|squad] [--examples 512] [--rounds 3]
                              [--threads 2] [--modes eager,compiled] [--device cpu|cuda] [--wait] [--bertc build/bertc] [--json FILE]
 
-Needs torch, transformers and accelerate. The model has random weights. Texts are made of vocabulary entries: `short` ones are
+Needs bench/requirements.txt. The model has random weights. Texts are made of vocabulary entries: `short` ones are
 as long as English sentences (mean about 29 tokens), those of `128` have 128 tokens; `squad` is questions of 10 tokens about
 passages of lengths like SQuAD's (mean about 150, some longer than a window), read in windows of 384 tokens, 128 tokens apart.
 In each round, each program trains an epoch in batches of 32 and predicts all texts, bertc in a new process each time, Trainer
@@ -20,6 +20,8 @@ import statistics
 import subprocess
 import sys
 import time
+
+from encoders import need
 
 SIZES = {"base": (12, 768, 12), "4x256": (4, 256, 4)}
 BATCH = 32
@@ -197,6 +199,7 @@ def bertc_predict(precision):
 
 
 def main():
+    need("torch", "transformers", "accelerate")
     prepare()
     peers = [Peer(mode) for mode in a.modes.split(",") if mode]
     for peer in peers:

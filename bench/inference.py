@@ -1,14 +1,15 @@
 """One encoder with random weights and the same texts: bertc, PyTorch, ONNX Runtime, OpenVINO and CTranslate2, in alternation.
 
-    python bench/inference.py --work FOLDER [--model base|6x384] [--rounds 7] [--threads 2] [--seconds 1.0] [--nice -19] [--bertc build/bertc]
+    python bench/inference.py --work FOLDER [--model base|6x384|roberta-base|modernbert-base] [--rounds 7] [--threads 2]
+                              [--seconds 1.0] [--nice -19] [--bertc build/bertc]
                               [--engines bertc-int8,bertc-bf16,torch-bf16,torch-fp32,onnxruntime-int8,openvino-bf16,openvino-int8,
                                ctranslate2-int8]
                               [--workloads full,sentences,arrival,one20,one128] [--json FILE] [--markdown FILE] [--prepare]
 
-Needs numpy, torch, transformers, onnx, onnxscript, onnxruntime, openvino, nncf, ctranslate2; an engine that cannot be loaded is named
-and left out. Models converted or compiled for the peers are kept in --work; --prepare only does that. All engines compute encoder
-and pooler. Every engine has a process of its own, which keeps its model; in each round the engines take turns with every workload
-for about --seconds, so that other load on the machine affects all alike. Workloads:
+Needs bench/requirements.txt. An engine that cannot be loaded or run ends the program before anything is measured: name those that
+can by --engines. Models converted or compiled for the peers are kept in --work; --prepare only does that. All engines compute the
+encoder and, where there is one, the pooler. Every engine has a process of its own, which keeps its model; in each round the engines
+take turns with every workload for about --seconds, so that other load on the machine affects all alike. Workloads:
 
     full       32 texts of 128 tokens                        sentences  128 texts as long as English sentences, 29 tokens on
     one20      one text of 20 tokens, again and again                   average; peers get them sorted, in padded batches of 32
@@ -25,15 +26,17 @@ import subprocess
 import sys
 import time
 
-SIZES = {"base": (12, 768, 12, 3072), "6x384": (6, 384, 12, 1536)}
-VOCABULARY = 30522
-PEERS = "torch-bf16,torch-fp32,onnxruntime-int8,openvino-bf16,openvino-int8,ctranslate2-int8"
+import encoders
+
+PEERS = "torch-bf16,torch-fp32,onnxruntime-int8,onnxruntime-fp32,openvino-bf16,openvino-int8,ctranslate2-int8"
+LIBRARIES = {"torch": ["torch", "transformers"], "onnxruntime": ["onnxruntime", "onnx"], "openvino": ["openvino"],
+             "ctranslate2": ["ctranslate2"]}
 
 
 def arguments():
     p = argparse.ArgumentParser()
     p.add_argument("--work", required=True)
-    p.add_argument("--model", default="base", choices=SIZES)
+    p.add_argument("--model", default="base", choices=encoders.MODELS)
     p.add_argument("--rounds", type=int, default=7)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--seconds", type=float, default=1.0)
@@ -86,24 +89,20 @@ def texts(workload):
 # --- peers, each in a process of its own ------------------------------------------------------------------------------
 
 
-def bert():
+def bert(**options):
     import torch
     import transformers
 
-    layers, hidden, heads, wide = SIZES[a.model]
     torch.manual_seed(1)
     torch.set_num_threads(a.threads)
-    config = transformers.BertConfig(
-        vocab_size=VOCABULARY, hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=heads, intermediate_size=wide
-    )
-    return transformers.BertModel(config).eval()
+    return transformers.AutoModel.from_config(encoders.transformers_config(a.model), **options).eval()
 
 
 def arrays(lengths):
     import numpy
 
     rng = numpy.random.default_rng(len(lengths) * 1000 + lengths[0])
-    ids = rng.integers(1000, VOCABULARY, (len(lengths), max(lengths)), dtype=numpy.int64)
+    ids = rng.integers(1000, encoders.config(a.model)["vocab_size"], (len(lengths), max(lengths)), dtype=numpy.int64)
     mask = numpy.arange(max(lengths))[None, :] < numpy.array(lengths)[:, None]
     return ids * mask, mask.astype(numpy.int64)
 
@@ -111,15 +110,22 @@ def arrays(lengths):
 def onnx_file():
     import torch
 
+    class Encoder(torch.nn.Module):
+        """With the inputs by name: transformers' own order changes from release to release."""
+
+        def __init__(self):
+            super().__init__()
+            self.encoder = bert(attn_implementation="eager")
+
+        def forward(self, ids, mask):
+            return tuple(self.encoder(input_ids=ids, attention_mask=mask, return_dict=True).values())
+
     path = os.path.join(a.work, f"{a.model}.onnx")
     if not os.path.exists(path):
         ids, mask = map(torch.from_numpy, arrays([16, 12]))
-        axes = {0: "batch", 1: "tokens"}
-        torch.onnx.export(
-            bert(), (ids, mask), path, input_names=["input_ids", "attention_mask"], output_names=["state", "pooled"],
-            dynamic_axes={"input_ids": axes, "attention_mask": axes, "state": axes, "pooled": {0: "batch"}}, opset_version=17,
-            dynamo=False,
-        )
+        batch, tokens = torch.export.Dim("batch", max=4096), torch.export.Dim("tokens", max=512)
+        torch.onnx.export(Encoder(), (ids, mask), path, input_names=["input_ids", "attention_mask"], dynamo=True,
+                          external_data=False, verbose=False, dynamic_shapes=({0: batch, 1: tokens}, {0: batch, 1: tokens}))
     return path
 
 
@@ -137,11 +143,11 @@ def open_torch(precision):
     return run
 
 
-def open_onnxruntime(_):
+def open_onnxruntime(precision):
     import onnxruntime
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    path = os.path.join(a.work, f"{a.model}.int8.onnx")
+    path = onnx_file() if precision == "fp32" else os.path.join(a.work, f"{a.model}.int8.onnx")
     if not os.path.exists(path):
         quantize_dynamic(onnx_file(), path, weight_type=QuantType.QInt8, per_channel=True)
     options = onnxruntime.SessionOptions()
@@ -182,7 +188,7 @@ def open_ctranslate2(_):
     if not os.path.exists(converted):
         bert().save_pretrained(folder)
         with open(os.path.join(folder, "vocab.txt"), "w") as out:
-            out.write("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + [f"w{i}" for i in range(VOCABULARY - 5)]))
+            out.write("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + [f"w{i}" for i in range(encoders.config(a.model)["vocab_size"] - 5)]))
         transformers.BertTokenizerFast(os.path.join(folder, "vocab.txt")).save_pretrained(folder)
         ctranslate2.converters.TransformersConverter(folder).convert(converted, quantization="int8")
     encoder = ctranslate2.Encoder(converted, device="cpu", compute_type="int8", intra_threads=a.threads, inter_threads=1)
@@ -224,26 +230,26 @@ class Peer:
     def __init__(self, engine):
         command = [sys.executable, __file__, "--child", engine, "--work", a.work, "--model", a.model, "--threads", str(a.threads),
                    "--seconds", str(a.seconds)] + (["--nice", str(a.nice)] if a.nice is not None else [])
-        with open(os.path.join(a.work, engine + ".log"), "w") as log:
+        self.log = os.path.join(a.work, engine + ".log")
+        with open(self.log, "w") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
                                             start_new_session=True)
         if self.process.stdout.readline().strip() != "ready":
-            raise RuntimeError(f"see {os.path.join(a.work, engine + '.log')}")
+            raise RuntimeError(f"see {self.log}")
 
     def measure(self, workload):
         print(workload, file=self.process.stdin, flush=True)
-        return json.loads(self.process.stdout.readline())
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"see {self.log}")
+        return json.loads(answer)
 
 
 class Bertc:
     def __init__(self, engine):
-        layers, hidden, heads, wide = SIZES[a.model]
-        self.precision = {"int8": "int8", "bf16": "bf16", "fp32": "fp32"}[engine.split("-")[1]]
-        self.config = os.path.join(a.work, f"{a.model}.config.json")
+        self.precision = engine.split("-")[1]
+        self.config = encoders.write_config(os.path.join(a.work, f"{a.model}.config.json"), a.model)
         self.last = {}
-        with open(self.config, "w") as out:
-            json.dump({"model_type": "bert", "vocab_size": VOCABULARY, "hidden_size": hidden, "num_hidden_layers": layers,
-                       "num_attention_heads": heads, "intermediate_size": wide}, out)
 
     def measure(self, workload):
         shape = ["--train_batch_size", str(texts(workload)), "--max_seq_length", str(max(max(b) for b in batches(workload)))]
@@ -271,16 +277,18 @@ def write_markdown(table, engines):
 
 def main():
     os.makedirs(a.work, exist_ok=True)
+    names = a.engines.split(",")
+    encoders.need(*{library: None for name in names for library in LIBRARIES.get(name.split("-")[0], [])})
     engines, seconds = {}, {}
-    for name in a.engines.split(","):
+    for name in names:
         try:
             engines[name] = Bertc(name) if name.startswith("bertc") else Peer(name)
             for workload in a.workloads.split(","): # compile and warm up
                 engines[name].measure(workload)
-            print(f"{name} is ready", file=sys.stderr)
-        except Exception as error: # any library may throw anything
-            print(f"{name} is left out: {error}", file=sys.stderr)
-            engines.pop(name, None)
+        except (RuntimeError, ValueError, OSError, subprocess.CalledProcessError) as error:
+            sys.exit(f"inference.py: {name} cannot be measured: {getattr(error, 'stderr', None) or error}\n"
+                     "Choose others by --engines.")
+        print(f"{name} is ready", file=sys.stderr)
     if a.prepare:
         return
     for number in range(a.rounds):
@@ -299,7 +307,7 @@ def main():
             print(f"  {name:18s} " + (f"{1e3 * least:8.2f} {1e3 * middle:8.2f}" if one
                                       else f"{texts(workload) / least:8.1f} {texts(workload) / middle:8.1f}"))
         for ours in (name for name in engines if name.startswith("bertc")):
-            for kind in ("int8", "bf16"):
+            for kind in ("int8", "bf16", "fp32"):
                 others = [name for name in engines if not name.startswith("bertc") and name.endswith(kind)]
                 if others:
                     best = [min(table[workload][name][i] for name in others) for i in (0, 1)]

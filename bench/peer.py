@@ -1,6 +1,6 @@
 """Training steps of bertc and of PyTorch + transformers in one run: the same work, in alternation.
 
-    peer.py [--only base-128,base-512,small-128,4x256-128,base-natural-128,base-natural-512]
+    peer.py [--only base-128,base-512,small-128,4x256-128,base-natural-128,base-natural-512,roberta-base-128,modernbert-base-128]
             [--precision bf16,fp32] [--modes eager,compiled] [--heads masked,all] [--rounds N] [--threads N]
             [--batches FOLDER] [--build build]
 
@@ -10,11 +10,11 @@ PyTorch gets padded: to LENGTH as in the original programs ("max") and, in eager
 to 64 ("longest"). Its masked rows are padded to the same number in all batches, with rows that have no label. PyTorch therefore
 sees one shape with "max" (one compilation) and few with "longest", all of them before the first round.
 
-PyTorch: BertForPreTraining, SDPA, dropout 0.1, AdamW (fused), clipping; its head on all positions, as it comes, and on
-masked rows only; eager and torch.compile. Each of its modes runs together with bertc, two processes at a time that take turns
-step by step. Prints medians of the seconds per step, the rate, the peak of resident memory, and the speed of bertc relative to
+PyTorch: BertForPreTraining, or the form's model of masked words, SDPA, dropout 0.1, AdamW (fused), clipping; its head on all
+positions, as it comes, and on masked rows only; eager and torch.compile. Each of its modes runs together with bertc, two processes
+at a time that take turns step by step. Prints medians of the seconds per step, the rate, the peak of resident memory, and the speed of bertc relative to
 PyTorch: the median over rounds of the ratio within a round, so that changes of the machine's speed do no harm.
-Needs torch, transformers and safetensors; make build/bench/step.
+Needs bench/requirements.txt; make build/bench/step.
 """
 import argparse
 import json
@@ -25,9 +25,9 @@ import sys
 import tempfile
 import time
 
-SIZES = {"base": (12, 768), "small": (4, 512), "mini": (4, 256), "4x256": (4, 256), "large": (24, 1024)}
+import encoders
+
 SEQUENCES = {("base", 128): 32, ("base", 512): 8, ("large", 128): 16}  # per step; others: 8192 tokens
-VOCABULARY = 30522
 
 p = argparse.ArgumentParser()
 p.add_argument("--only", default="base-128,base-512,small-128,4x256-128")
@@ -44,15 +44,15 @@ a = p.parse_args()
 
 # --- a PyTorch contender ----------------------------------------------------------------------------------------------
 
-def random_batch(length, sequences):
+def random_batch(vocabulary, types, length, sequences):
     """15 % of the positions are predicted: the same ones in every row, those of run/benchmark.c."""
     import torch
     g = torch.Generator().manual_seed(1)
     i = torch.arange(length) % 20
     chosen = ((i == 3) | (i == 9) | (i == 16)).expand(sequences, length)
-    labels = torch.where(chosen, torch.randint(0, VOCABULARY, (sequences, length), generator=g), -100)
-    return dict(ids=torch.randint(0, VOCABULARY, (sequences, length), generator=g),
-                types=(torch.arange(length) > length // 2).long().expand(sequences, length).contiguous(),
+    labels = torch.where(chosen, torch.randint(0, vocabulary, (sequences, length), generator=g), -100)
+    return dict(ids=torch.randint(0, vocabulary, (sequences, length), generator=g),
+                types=(torch.arange(length) > length // 2).long().clamp(max=types - 1).expand(sequences, length).contiguous(),
                 mask=None, labels=labels, rows=chosen.flatten().nonzero().squeeze(1),
                 following=torch.randint(0, 2, (sequences,), generator=g))
 
@@ -84,29 +84,39 @@ def padded_batches(path, width):
 
 def worker(job):
     import torch
-    from transformers import BertConfig, BertForPreTraining
+    from transformers import AutoModelForMaskedLM, AutoModelForPreTraining
     torch.set_num_threads(a.threads)
     torch.set_flush_denormal(True)
     torch.manual_seed(1)
-    layers, hidden = SIZES[job["size"]]
-    model = BertForPreTraining(BertConfig(vocab_size=VOCABULARY, hidden_size=hidden, num_hidden_layers=layers,
-                                          num_attention_heads=hidden // 64, intermediate_size=4 * hidden)).train()
+    config = encoders.transformers_config(job["size"])
+    bert = config.model_type == "bert"
+    model = (AutoModelForPreTraining if bert else AutoModelForMaskedLM).from_config(config).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.01, fused=True)
     if job["file"]:
         batches = padded_batches(job["file"], job["length"] if job["padding"] == "max" else 0)
     else:
-        batches = [random_batch(job["length"], job["sequences"])]
+        batches = [random_batch(config.vocab_size, getattr(config, "type_vocab_size", 1), job["length"], job["sequences"])]
+
+    def encode(ids, types, mask):
+        given = {} if config.model_type == "modernbert" else {"token_type_ids": types}
+        return model.base_model(ids, attention_mask=mask, **given)
+
+    def predict(rows):
+        if bert:
+            return model.cls.predictions(rows)
+        return model.lm_head(rows) if hasattr(model, "lm_head") else model.decoder(model.head(rows))
 
     def masked_loss(ids, types, mask, labels, rows, following):
-        o = model.bert(ids, token_type_ids=types, attention_mask=mask)
-        logits = model.cls.predictions(o.last_hidden_state.flatten(0, 1)[rows])
-        nsp = model.cls.seq_relationship(o.pooler_output)
+        o = encode(ids, types, mask)
         ce = torch.nn.functional.cross_entropy
-        return ce(logits.float(), labels.flatten()[rows]) + ce(nsp.float(), following)
+        loss = ce(predict(o.last_hidden_state.flatten(0, 1)[rows]).float(), labels.flatten()[rows])
+        return loss + ce(model.cls.seq_relationship(o.pooler_output).float(), following) if bert else loss
 
     def whole_loss(ids, types, mask, labels, rows, following):
-        return model(input_ids=ids, token_type_ids=types, attention_mask=mask, labels=labels,
-                     next_sentence_label=following).loss
+        if bert:
+            return model(input_ids=ids, token_type_ids=types, attention_mask=mask, labels=labels,
+                         next_sentence_label=following).loss
+        return model(input_ids=ids, attention_mask=mask, labels=labels).loss
     loss = masked_loss if job["heads"] == "masked" else whole_loss
     if job["mode"] == "compiled":
         loss = torch.compile(loss)
@@ -161,23 +171,14 @@ class Contender:
         self.child.wait()
 
 
-def config_file(folder, size):
-    layers, hidden = SIZES[size]
-    path = os.path.join(folder, f"{size}.json")
-    with open(path, "w") as f:
-        json.dump({"model_type": "bert", "vocab_size": VOCABULARY, "hidden_size": hidden, "num_hidden_layers": layers,
-                   "num_attention_heads": hidden // 64, "intermediate_size": 4 * hidden, "hidden_act": "gelu",
-                   "max_position_embeddings": 512, "type_vocab_size": 2}, f)
-    return path
-
-
 def prepare(case, precision, folder):
     """The commands of bertc and of PyTorch's modes, and the contents of a step."""
-    parts = case.split("-")
-    size, length, natural = parts[0], int(parts[-1]), "natural" in parts
+    size, length = case.rsplit("-", 1)
+    natural, size, length = size.endswith("-natural"), size.removesuffix("-natural"), int(length)
     sequences = SEQUENCES.get((size, length), 8192 // length)
     file, steps, tokens = "", 1, sequences * length
-    ours = [os.path.join(a.build, "bench", "step"), config_file(folder, size), precision, str(a.threads)]
+    ours = [os.path.join(a.build, "bench", "step"), 
+            encoders.write_config(os.path.join(folder, f"{size}.json"), size), precision, str(a.threads)]
     if natural:
         from safetensors import safe_open
         file = os.path.join(a.batches, f"natural-{length}.safetensors")
@@ -237,6 +238,7 @@ def measure(case, precision, folder):
     bertc.close()
 
 
+encoders.need("torch", "transformers", "safetensors")
 with tempfile.TemporaryDirectory() as scratch:
     for case in a.only.split(","):
         for precision in a.precision.split(","):

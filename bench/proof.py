@@ -3,12 +3,11 @@
     python bench/proof.py --model FOLDER --data FOLDER --work FOLDER [--tasks mrpc,ncbi] [--seeds 1] [--programs bertc,transformers]
                           [--threads 2] [--bertc build/bertc] [--limit N]
 
-Needs torch, transformers, accelerate, scikit-learn, scipy, seqeval, and for `sts-embedding` sentence-transformers. FOLDER of
---data holds glue_like/, ner_en/, cls_sci/ and squad/ with the files named in TASKS below. Each seed of each program is a
-process of its own; results stay in WORK/results.json, so that the same command resumes. bertc trains in fp32, and the model of
-its first seed is evaluated in fp32, bf16 and int8. transformers is the Trainer with dynamic padding, in fp32. Seconds are those
-of training, the evaluation left out. --limit trains and evaluates on the first N rows, to try the script. Prints a table in
-Markdown.
+Needs bench/requirements.txt. FOLDER of --data holds glue_like/, ner_en/, cls_sci/ and squad/ with the files named in TASKS below.
+Each seed of each program is a process of its own; results stay in WORK/results.json, so that the same command resumes. bertc
+trains in fp32, and the model of its first seed is evaluated in fp32, bf16 and int8. transformers is the Trainer with dynamic
+padding, in fp32. Seconds are those of training, the evaluation left out. --limit trains and evaluates on the first N rows, to try
+the script. Prints a table in Markdown.
 """
 import argparse
 import collections
@@ -19,6 +18,8 @@ import statistics
 import subprocess
 import sys
 import time
+
+from encoders import need
 
 # name: kind, training file, dev file, epochs, learning rate, batch, tokens, measure of eval_results.json
 TASKS = {
@@ -313,6 +314,7 @@ def show(results, key, program):
 
 
 def main():
+    need("torch", "transformers", "accelerate", "sklearn", "scipy", "seqeval", "sentence_transformers")
     os.makedirs(a.work, exist_ok=True)
     file = os.path.join(a.work, "results.json")
     results = json.load(open(file)) if os.path.exists(file) else {}

@@ -33,6 +33,7 @@ import sys
 import tempfile
 
 from corpus import prepare
+from encoders import need
 from task_scores import fine_tune, read_json, spread, tasks, write_json
 
 p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -76,6 +77,7 @@ ADDITIONS = {
     "batch_64": "--train_batch_size 64",
     "rate_5e-4": "--learning_rate 5e-4",
     "rate_2e-3": "--learning_rate 2e-3",
+    "modernbert": "--form modernbert",
 }
 # Options that do not change the cost of an update: runs that differ only in these get the same number of updates.
 SAME_WORK = ("--adam_beta2", "--warmup_proportion", "--init_attention", "--schedule", "--learning_rate", "--train_batch_size")
@@ -241,6 +243,8 @@ def main():
     if a.list:
         print("\n".join(f"{name:32} {minutes:6g} minutes" for name, kind, minutes, _ in runs() if wanted(name, kind)))
         return
+    if any(kind in ("run_mlm", "cramming") and wanted(name, kind) for name, kind, _, _ in runs()):
+        need("torch", "transformers")
     os.makedirs(path("runs"), exist_ok=True)
     prepare(bertc, a.corpus, a.out, a.vocab_size)
     if a.task and not os.path.exists(path("runs", "untrained", "final")):
