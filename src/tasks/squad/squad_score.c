@@ -47,18 +47,6 @@ static enum status score_question(struct squad_comparer *comparer, const struct 
 	return OK;
 }
 
-enum status squad_score_answer(const struct squad_set *set, int64_t question, const char *text, bool version_2, double *out_exact,
-			       double *out_f1)
-{
-	struct squad_comparer comparer = {0};
-	struct squad_score score;
-	enum status status = score_question(&comparer, set, question, text, version_2, &score);
-	*out_exact = score.exact;
-	*out_f1 = score.f1;
-	squad_comparer_release(&comparer);
-	return status;
-}
-
 /* Scores each question's text, with 0 for NULL. The caller frees *out. */
 static enum status score_all(const struct squad_set *set, const char *const *texts, bool version_2, struct squad_score **out)
 {

@@ -68,8 +68,4 @@ struct squad_thresholds {
 MUST_USE enum status squad_find_thresholds(const struct squad_set *set, const char *const *texts, const double *null_scores,
 					   struct squad_thresholds *out);
 
-/* Scores a single answer: *out_exact is 0 or 1, *out_f1 from 0 to 1; by version 2's rules if `version_2`. */
-MUST_USE enum status squad_score_answer(const struct squad_set *set, int64_t question, const char *text, bool version_2,
-					double *out_exact, double *out_f1);
-
 #endif

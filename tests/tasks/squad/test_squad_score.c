@@ -221,13 +221,12 @@ static void thresholds_of_odds(void **state)
 static void single_answers(void **state)
 {
 	struct squad_set set;
-	double exact, f1;
+	struct measures measures = {0};
 	read_set(SET(WITH_ANSWER("a", "The red cat") "," WITHOUT("b") "," WITH_ANSWER("c", "\xE4\xB8\xAD\xE5\x9B\xBD")), &set);
-	assert_ok(squad_score_answer(&set, 0, "a CAT!", false, &exact, &f1));
-	assert_near(exact, 0, 0);
-	assert_near(f1, 2.0 / 3, 1e-12);
-	assert_ok(squad_score_answer(&set, 1, "the", true, &exact, &f1));
-	assert_near(exact + f1, 2, 0);
+	assert_ok(squad_score_2(&set, (const char *const[]){"a CAT!", "the", ""}, NULL, 0, &measures));
+	assert_near(measures_get(&measures, "HasAns_exact"), 0, 0);
+	assert_near(measures_get(&measures, "HasAns_f1"), 100 * (2.0 / 3 + 0) / 2, 1e-12);
+	assert_near(measures_get(&measures, "NoAns_exact") + measures_get(&measures, "NoAns_f1"), 200, 0);
 	assert_false(squad_is_chinese(&set));
 	squad_release(&set);
 	read_set(SET(WITH_ANSWER("c", "\xE4\xB8\xAD\xE5\x9B\xBD"
