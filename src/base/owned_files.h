@@ -41,7 +41,7 @@ MUST_USE enum status owned_file_remove(const char *path);
 MUST_USE enum status owned_file_claim(const char *path);
 /* Takes a file off the list without removing it. */
 MUST_USE enum status owned_file_forget(const char *path);
-/* May bertc replace this entry? Yes, if there is none, or it is listed and no link. Otherwise ERR_USAGE; `advice` is the hint. */
+/* OK if bertc may replace this entry: there is none, or it is listed and not a link. Else ERR_USAGE; `advice` is the hint. */
 MUST_USE enum status owned_files_check(const char *folder, const char *name, const char *advice);
 
 #endif

@@ -61,7 +61,7 @@ struct chart {
 	int mark_count;
 };
 
-/* Add what is not empty and is finite, as long as there is room. */
+/* Add what is finite and not empty, as long as there is room. */
 void chart_add_series(struct chart *chart, struct chart_series series);
 void chart_add_level(struct chart *chart, double y, const char *label);
 void chart_add_mark(struct chart *chart, enum chart_mark_kind kind, double x, const char *label);

@@ -1,7 +1,7 @@
 /* Integer tables in HDF5 files, read and written by rows. The HDF5 library does the work and is loaded on demand; if the machine
  * lacks it (ERR_RESOURCE), or the program was built without its headers (ERR_USAGE), every call here fails with that error. The
  * library trusts what it reads, so a file of unknown origin is read in a separate process that may crash
- * (data/instance_convert.c). Not thread-safe. */
+ * (data/pretraining/instance_convert.c). Not thread-safe. */
 #ifndef FORMATS_HDF5_ROWS_H
 #define FORMATS_HDF5_ROWS_H
 

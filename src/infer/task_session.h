@@ -35,7 +35,7 @@ struct task_session {
 	struct bad_records bad;
 	struct sentence_folder sentences; /* embeddings: read if their pooling or prompts come from it */
 	struct model_heads heads;
-	struct model_files files; /* state before anything was read; whoever opens `session` checks it again */
+	struct model_files files; /* state before anything was read; checked again where `session` is opened */
 	struct session session;   /* opened with the first set */
 	bool is_open;
 };

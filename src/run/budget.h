@@ -23,7 +23,7 @@ double budget_rate(const struct machine *machine, int32_t hidden_size);
  * which is predicted. */
 double budget_tokens(double flops, const struct model_config *config, const struct model_heads *heads, double length,
 		     double masked);
-/* Instances per update: `usual`, halved (down to 16 at the least) as long as there would be fewer than 4,000 updates. */
+/* Instances per update: `usual`, halved (to no fewer than 16) as long as there would be fewer than 4,000 updates. */
 int64_t budget_batch(double tokens, double length, int64_t usual);
 
 #endif

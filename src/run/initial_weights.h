@@ -42,7 +42,7 @@ bool initial_weights_named(const char *model);
  * has no initial weights. `options` are those that `given` is part of. */
 MUST_USE enum status initial_weights_find(struct initial_weights *out, const struct initial_options *given,
 					  const struct options *options, bool resumed);
-/* The vocabulary file for the run (NULL: it is to learn one). If nobody has said whether it is cased and their vocabulary is
+/* The vocabulary file for the run (NULL: one must be learned). If nobody has said whether it is cased and their vocabulary is
  * known, sets *cased to their casing. */
 MUST_USE enum status initial_weights_text(const struct initial_weights *initial, struct options *options,
 					  const char **out_vocab_file, bool *cased);

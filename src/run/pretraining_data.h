@@ -30,7 +30,7 @@ struct pretraining_data {
 /* Before anything is opened: what the options of the run and its phases say. */
 MUST_USE enum status pretraining_data_begin(struct pretraining_data *data, struct run *run,
 					    const struct initial_weights *initial);
-/* Has nobody said how long the phase's sequences are? Then static instances decide. */
+/* Whether nobody has said how long the phase's sequences are: then static instances decide. */
 bool pretraining_length_is_open(const struct run_phase *phase);
 /* Opens vocabulary and text, making them in the run's folder if they are missing: the first rank first, then the others, who find
  * them there. Sets everything that a task has to set in its run, except for the configuration. */

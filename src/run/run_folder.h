@@ -18,7 +18,7 @@ struct run_folder_settings {
 	bool has_task;       /* it trains a labeled task, which its record names */
 	const struct folder_options *given;
 	bool sweep;    /* the folder of a sweep, whose runs have their own folders in it */
-	bool in_sweep; /* of one of a sweep's runs: whoever started the ranks holds the sweep's lock, not this folder's */
+	bool in_sweep; /* of one of a sweep's runs: the process that started the ranks locks the sweep, not this folder */
 	const struct options *options; /* of which some name what the run will read, and --fresh must not remove */
 };
 

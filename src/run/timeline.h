@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* A device's work and its collectives, each executed in order; one waits for the other where it must. */
+/* Work and transfers are each executed in order. */
 struct timeline_work {
 	double seconds;
 	int64_t needs; /* the transfer that must be done before it begins; -1: none */

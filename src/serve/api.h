@@ -98,7 +98,7 @@ struct api_field {
 	const char *help;
 };
 
-/* A form of requests: what a body may contain, and who reads it. */
+/* A form of requests: what a body may contain, and what reads it. */
 struct api_form {
 	enum api_style style;
 	enum api_task task;

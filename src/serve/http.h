@@ -70,7 +70,7 @@ void http_resume(struct http_exchange *exchange);
 void http_close_after_answers(struct http_server *server);
 /* Accepts no more connections either; those that wait to be accepted are answered with 503. */
 void http_quiesce(struct http_server *server);
-/* Is there no request of which anything has arrived and that is not answered yet? */
+/* Whether every request of which anything has arrived has been answered. */
 bool http_is_idle(struct http_server *server);
 /* The number of requests that have arrived completely but whose answers have not been fully sent. */
 int64_t http_open_requests(struct http_server *server);

@@ -91,8 +91,8 @@ void class_scores_release(struct class_scores *scores);
  *            is relevant. Candidates with equal scores share the mean of their places' discounts, as in scikit-learn.
  *   mrr@10   1 / rank of the first relevant candidate, 0 if it is not among the first 10: with equal scores its mean over
  *            all orders of them, so that the order of a file earns nothing.
- * Both are NaN if a score is NaN. */
-/* ranking_of_query() computes them for one query with count > 0 candidates, measure_add_ranking() adds given means as measures,
+ * Both are NaN if a score is NaN.
+ * ranking_of_query() computes them for one query with count > 0 candidates, measure_add_ranking() adds given means as measures,
  * and measure_rankings() does both for all queries. */
 MUST_USE enum status ranking_of_query(const double *scores, const double *relevance, int64_t count, double *out_ndcg,
 				      double *out_mrr);

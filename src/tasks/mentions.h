@@ -15,7 +15,7 @@ struct mention_form {
 	char marks[MENTION_MARKS][MARK_BYTES]; /* indexed by the names above; marks[0] empty: unknown */
 };
 
-/* Do the markers become tokens of their own, or are they treated as ordinary text? */
+/* Whether the markers become tokens of their own or are treated as ordinary text. */
 enum marker_tokens { MARKERS_AUTO, MARKERS_TEXT, MARKERS_VOCABULARY };
 
 /* Detects which usual form's opening markers the text has: << >> [[ ]] (ChemProt), [E1] [/E1] [E2] [/E2], <e1> </e1> <e2> </e2>

@@ -48,7 +48,7 @@ struct task_settings {
 	struct bad_records *bad;
 	const struct example_piece *piece; /* for predictions: read only this part of the file; NULL: files are read whole */
 	bool quiet;   /* do not log that texts were cut: for a service, which answers one request after the other */
-	int64_t most; /* of each set that is read, only so many texts, sentences, or questions are used, the first ones; 0: all */
+	int64_t most; /* how many texts, sentences, or questions of each set are used, from its beginning; 0: all */
 };
 
 /* One or two texts in memory. For questions, `pair` is the paragraph. */

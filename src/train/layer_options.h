@@ -13,7 +13,7 @@ struct layer_options {
 };
 extern const struct option layer_rows[];
 
-/* ERR_USAGE if a model of this configuration does not have so many layers, or if nothing would learn. `vectors`: the encoder's
+/* ERR_USAGE if a model of this configuration does not have that many layers, or if nothing would learn. `vectors`: the encoder's
  * output is all that the model has. */
 MUST_USE enum status layer_options_check(const struct layer_options *options, const struct model_config *config, bool vectors);
 /* Sets the factors of all parameters, relative to `learning_rate`; ERR_USAGE if a rate cannot be relative to it, since it is 0.
