@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <lzma.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,6 +21,7 @@
 #include <zstd_errors.h>
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/stop.h"
 #include "formats/bzip2_blocks.h"
 
 #define MAGIC_BYTES 16                   /* enough to recognize every format below */
@@ -34,6 +36,7 @@ struct stream {
 	const struct decoder *decoder;
 	void *state;                 /* the decoder's */
 	struct bzip2_blocks *blocks; /* if not NULL, this decodes instead */
+	bool waits;                  /* not a regular file: what is read next may not be there yet */
 	bool member_open;            /* inside a member: if the file ended now, it would be truncated */
 	bool input_ended, ended;
 	int64_t input_offset;    /* offset in the file of input[input_begin] */
@@ -314,18 +317,23 @@ static enum status check_unchanged(const struct stream *stream)
 	return file_stamp_check(stream->path, &stream->stamp, &now, "while it was read");
 }
 
-/* Refills the input, which must be empty. Sets input_ended at the end of the file. */
+/* Reads into the rest of the input. Sets input_ended at the end of the file. Whoever writes to a pipe may send nothing for a
+ * long time, or not have opened it yet: a request to stop ends the wait. */
 static enum status fill_input(struct stream *stream)
 {
-	stream->input_begin = stream->input_end = 0;
+	struct pollfd from = {.fd = stream->descriptor, .events = POLLIN};
 	ssize_t count;
+	if (stream->input_begin == stream->input_end)
+		stream->input_begin = stream->input_end = 0;
+	while (stream->waits && poll(&from, 1, 200) <= 0)
+		TRY(stop_check());
 	do
-		count = read(stream->descriptor, stream->input, sizeof stream->input);
+		count = read(stream->descriptor, stream->input + stream->input_end, sizeof stream->input - stream->input_end);
 	while (count < 0 && errno == EINTR);
 	if (count < 0)
 		return error_set_errno(ERR_RESOURCE, "cannot read '%s' at byte %lld", stream->path,
 				       (long long)stream->input_offset);
-	stream->input_end = (size_t)count;
+	stream->input_end += (size_t)count;
 	stream->input_ended = count == 0;
 	return stream->input_ended ? check_unchanged(stream) : OK;
 }
@@ -342,18 +350,8 @@ static bool is_line(const unsigned char *bytes, size_t size)
 /* From a pipe, the beginning of the file may come in small pieces; recognition needs all of it. */
 static enum status read_magic(struct stream *stream)
 {
-	while (stream->input_end < MAGIC_BYTES && !stream->input_ended && !is_line(stream->input, stream->input_end)) {
-		ssize_t count =
-			read(stream->descriptor, stream->input + stream->input_end, sizeof stream->input - stream->input_end);
-		if (count < 0 && errno == EINTR)
-			continue;
-		if (count < 0)
-			return error_set_errno(ERR_RESOURCE, "cannot read '%s'", stream->path);
-		stream->input_end += (size_t)count;
-		stream->input_ended = count == 0;
-		if (stream->input_ended)
-			TRY(check_unchanged(stream));
-	}
+	while (stream->input_end < MAGIC_BYTES && !stream->input_ended && !is_line(stream->input, stream->input_end))
+		TRY(fill_input(stream));
 	return OK;
 }
 
@@ -423,7 +421,8 @@ enum status stream_open(struct stream **out, const char *path)
 		status = error_set(ERR_RESOURCE, "no memory to open '%s'", path);
 		goto failed;
 	}
-	stream->descriptor = standard_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	/* To open a pipe may take as long as to read from it. */
+	stream->descriptor = standard_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (stream->descriptor < 0) {
 		status = cannot_open(path);
 		goto failed;
@@ -433,6 +432,9 @@ enum status stream_open(struct stream **out, const char *path)
 			status = is_folder(stream->path);
 			goto failed;
 		}
+		stream->waits = !S_ISREG(info.st_mode);
+		if (stream->waits && !standard_input)
+			fcntl(stream->descriptor, F_SETFL, O_RDONLY);
 	}
 	stream->stamp = file_stamp_of(stream->descriptor);
 	TRY_GOTO(choose_decoder(stream), failed);

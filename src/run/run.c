@@ -662,10 +662,14 @@ enum status run_train(struct run *run)
 	TRY(compare_evaluation(run));
 	TRY(find_room(run));
 	TRY(load_weights(run));
+	enum status status = OK;
+	if (run->start.goes_back && is_first_rank(comm))
+		status = checkpoint_supersede(run->folder.path, run->start.state.step);
+	TRY(ranks_agree(comm, status));
 	if (is_first_rank(comm))
 		announce_stop(run);
 	stop_install();
-	enum status status = start_training(run);
+	status = start_training(run);
 	if (status == STOPPED)
 		return stopped(run);
 	TRY(status);

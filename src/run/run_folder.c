@@ -403,8 +403,7 @@ static enum status resume_from(struct run_start *start, const struct run_folder_
 				    "choose another --out, or give --fresh to clear this one");
 	json_release(&start->record);
 	TRY(checkpoint_read_state(checkpoint, &start->record, &start->state, &start->data_hash));
-	if (own && !settings->given->plan)
-		TRY(checkpoint_supersede(settings->given->out, start->state.step));
+	start->goes_back = own;
 	snprintf(start->checkpoint, sizeof start->checkpoint, "%s", checkpoint);
 	snprintf(start->resumed_from, sizeof start->resumed_from, "%s", name);
 	start->own = own;

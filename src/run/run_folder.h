@@ -36,6 +36,7 @@ struct run_start {
 	bool resumed;                  /* from `checkpoint` */
 	bool begun;                    /* a run was started here but has no checkpoint: it starts again, with its settings */
 	bool own;                      /* `checkpoint` is in the run folder */
+	bool goes_back;                /* to it from newer ones in the run folder, to be set aside before training */
 	bool begins_phase;             /* continues from it with a new phase: data, lengths and rates may differ */
 	char resumed_from[PATH_BYTES]; /* what --resume_from named when the run was started; "": it started afresh */
 	struct json_document record;   /* training_state.json of the checkpoint, or settings.json of a run without one */

@@ -148,6 +148,22 @@ static void test_changed_while_read(void **state)
 	}
 }
 
+/* A pipe that nobody writes to: waiting for a writer ends with the first signal. */
+static void test_a_wait_can_be_stopped(void **state)
+{
+	char absolute[PATH_BYTES], command[2 * PATH_BYTES];
+	const char *bertc = getenv("BERTC");
+	assert_non_null(realpath(bertc ? bertc : "build/bertc", absolute));
+	snprintf(
+		command, sizeof command,
+		"cd %s; mkfifo silent; timeout -s KILL 60 %s prepare --corpus silent --vocab_file vocab.txt --out waited 2>log & "
+		"n=0; until pid=$(pgrep -P $!) && readlink /proc/$pid/fd/* | grep -q '/silent$' || [ $n -gt 300 ]; do "
+		"sleep 0.05; n=$((n+1)); done; kill -TERM $pid; wait $!",
+		test_folder, absolute);
+	assert_int_equal(WEXITSTATUS(system(command)), STOPPED);
+	assert_false(shard_exists(test_path("waited")));
+}
+
 static void same_files(const char *a, const char *b)
 {
 	struct buffer x = {0}, y = {0};
@@ -220,8 +236,11 @@ static void test_goes_on_after_kills(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_report), cmocka_unit_test(test_case),
-					   cmocka_unit_test(test_refusals), cmocka_unit_test(test_changed_while_read),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_report),
+					   cmocka_unit_test(test_case),
+					   cmocka_unit_test(test_refusals),
+					   cmocka_unit_test(test_changed_while_read),
+					   cmocka_unit_test(test_a_wait_can_be_stopped),
 					   cmocka_unit_test(test_goes_on_after_kills)};
 	return cmocka_run_group_tests(tests, set_up, test_folder_drop);
 }

@@ -134,6 +134,9 @@ static void test_fp8_is_exact(void **state)
 static void test_from_an_older_checkpoint(void **state)
 {
 	assert_program(0, "finished", RUN("older", "--precision fp32"));
+	/* Nothing is set aside for a run that cannot start. */
+	assert_program(4, "seed", RUN("older", "--seed 9 --resume_from %s/older/checkpoint-8"), test_folder);
+	assert_true(file_exists(test_path("older/checkpoint-12/MANIFEST.json")));
 	assert_program(75, "superseded-checkpoint-12", RUN("older", "--resume_from %s/older/checkpoint-8 --stop_at_step 10"),
 		       test_folder);
 	assert_true(file_exists(test_path("older/superseded-checkpoint-12/MANIFEST.json")));
