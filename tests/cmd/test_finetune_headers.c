@@ -108,6 +108,7 @@ static void columns_that_count_are_no_words(void **state)
 		{"wai NN 1\nwaj VB 2\n\nwak NN 1\nwal VB 2\n",
 		 "its last column, which would be taken for the tags, counts ('1')"},
 		{"wai\t0-3\nwaj\t4-7\nwak\t8-11\n", "which would be taken for the tags, counts ('0-3')"},
+		{"Wai\tNN\twai\nwajs\tVB\twaj\n.\tPUNCT\t.\n", "repeats the words, as lemmas do ('wai')"},
 		{"wai NN 1\nwaj VB 1\n\nwak NN 2\nwal VB 2\n", "has one number for all lines of a sentence"},
 	};
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -394,14 +395,41 @@ static enum status check_word_column(const struct conll *file, const struct task
 		(int)file->column_count, strstr(what, "tags") ? 1 : (int)file->column_count);
 }
 
-/* The last column was taken for that of the tags, unless another was named. It is another one if its numbers rise in every
- * sentence, as those that count words or characters do, or if each sentence has one of its own. Other numbers may be ids. */
+/* Are many tags their words, as many lemmas are? No tag set names each word by itself; punctuation marks often are their own tags.
+ */
+static bool repeats_words(const struct conll *file)
+{
+	int64_t words = 0, same = 0;
+	for (int64_t w = 0; w < file->token_count; w++) {
+		const char *word = conll_word(file, w), *tag = conll_tag(file, w);
+		bool lower = !tag[strcspn(tag, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")];
+		if (!isalpha((unsigned char)*word) && !((unsigned char)*word & 0x80))
+			continue;
+		words++;
+		same += strcmp(word, tag) == 0 || (lower && strcasecmp(word, tag) == 0);
+	}
+	return words > 1 && same * 4 > words;
+}
+
+static enum status refuse_tag_column(const struct conll *file, const char *what)
+{
+	return error_hinted(error_set(ERR_DATA, "'%s': its last column, which would be taken for the tags, %s ('%.60s')",
+				      file->name, what, conll_tag(file, 0)),
+			    "say which of its %d columns has the tags, counted from 1, with --label_column",
+			    (int)file->column_count);
+}
+
+/* The last column was taken for that of the tags, unless another was named. It is another one if it has lemmas, if its numbers
+ * rise in every sentence, as those that count words or characters do, or if each sentence has one of its own. Other numbers may
+ * be ids. */
 static enum status check_tag_column(const struct conll *file, const struct task_settings *settings)
 {
 	int64_t followers = 0, rising = 0, repeated = 0;
 	bool changes = false;
 	if (file->tag_column < 0 || settings->columns.label || file->treebank || file->has_header || !file->word_lines)
 		return OK;
+	if (repeats_words(file))
+		return refuse_tag_column(file, "repeats the words, as lemmas do");
 	for (int64_t s = 0; s < file->sentence_count; s++) {
 		for (int64_t w = file->sentence_starts[s]; w < file->sentence_starts[s + 1]; w++) {
 			const char *tag = conll_tag(file, w), *before = w > 0 ? conll_tag(file, w - 1) : tag;
@@ -422,10 +450,7 @@ static enum status check_tag_column(const struct conll *file, const struct task_
 			file->name, conll_tag(file, 0), (int)file->tag_column + 1);
 		return OK;
 	}
-	return error_hinted(
-		error_set(ERR_DATA, "'%s': its last column, which would be taken for the tags, %s ('%.60s')", file->name,
-			  rising == followers ? "counts" : "has one number for all lines of a sentence", conll_tag(file, 0)),
-		"say which of its %d columns has the tags, counted from 1, with --label_column", (int)file->column_count);
+	return refuse_tag_column(file, rising == followers ? "counts" : "has one number for all lines of a sentence");
 }
 
 /* Refuses a table of texts with one label each, which also has lines and columns and would pass for one long sentence. */
