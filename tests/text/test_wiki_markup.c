@@ -34,6 +34,7 @@ static const struct {
 	{"It is {{cvt|20|by|30|x|40|m|ft}}.", "It is 20 by 30 × 40 m.\n"},
 	{"It is {{convert|−5|and(-)|6|km}} long. So is {{convert|several|km}} long.",
 	 "It is −5 and 6 km long. So is several km long.\n"},
+	{"It is {{convert|1//2|mi}} or {{convert|2+1//2|to|3|ft|5//8|in}}.", "It is 1/2 mi or 2+1/2 to 3 ft 5/8 in.\n"},
 	{"It is {{convert|5}}. Or {{convert|5|about|10|km}}. Or {{convert||km}}. This stays.", "This stays.\n"},
 	{"Une aire de {{unité|8|à|9|km|2}} et {{unité|5}}. Elle a {{unité|8|km|-1}}.", "Une aire de 8 à 9 km² et 5.\n"},
 	{"It is {{val|5|u=kg}}, {{val|6|(2)}}. But {{val|1.5|e=9}}. Only {{gaps|1|234|567}} are.",

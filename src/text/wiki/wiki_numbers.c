@@ -46,6 +46,14 @@ static bool is_number(const struct layout *layout, int argument)
 
 static void put_argument(struct layout *layout, int argument)
 {
+	struct wiki_piece piece = trimmed(layout->arguments[argument]);
+	const char *slashes = is_number(layout, argument) ? memmem(piece.text, piece.size, "//", 2) : NULL;
+	if (slashes) { /* 1//2: a fraction, one number above the other */
+		size_t before = (size_t)(slashes + 1 - piece.text);
+		layout->out[layout->shown++] = (struct wiki_piece){piece.text, before, -1};
+		layout->out[layout->shown++] = (struct wiki_piece){slashes + 2, piece.size - before - 1, -1};
+		return;
+	}
 	layout->out[layout->shown++] = layout->arguments[argument];
 }
 
