@@ -35,6 +35,7 @@ struct http_connection {
 	double deadline;   /* when it will be closed; 0: never, as its request is being answered */
 	atomic_bool begun; /* the headers of a request have arrived, and its answer has not been sent */
 	char client[INET6_ADDRSTRLEN];
+	const char *target_end; /* of the request being read, in the library's buffer */
 	struct http_connection *previous, *next;
 };
 
@@ -241,12 +242,15 @@ static enum MHD_Result check_header(void *context, enum MHD_ValueKind kind, cons
  * so whatever could be read in two ways is refused (RFC 9112, 6.3 and 11.2). NULL: nothing. */
 static const char *find_malformed(struct MHD_Connection *connection, const char *method, const char *version)
 {
+	const char *target_end = place_of(connection)->target_end;
 	struct framing framing = {.begin = method, .end = version + strlen(version)};
 	const union MHD_ConnectionInfo *size = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
 	if (size && strncmp(MHD_get_version(), "0.", 2) == 0)
 		framing.limit = method + size->header_size;
 	MHD_get_connection_values_n(connection, MHD_HEADER_KIND, check_header, &framing);
 	check_rest(&framing, framing.limit, 4);
+	if (framing.limit && target_end > method && target_end < version && version - target_end != 1)
+		return "a NUL in the target";
 	if (framing.wrong)
 		return framing.wrong;
 	if (framing.seen[CODING] > 0 && framing.seen[LENGTH] > 0)
@@ -353,6 +357,16 @@ static size_t unescape(void *context, struct MHD_Connection *connection, char *t
 	for (char *at = text; (at = strstr(at, "%00"));)
 		at[2] = '1';
 	return MHD_http_unescape(text);
+}
+
+/* Called before the target is split and unescaped. A NUL before the space that follows ends it for the library. */
+static void *note_target(void *context, const char *target, struct MHD_Connection *connection)
+{
+	struct http_connection *place = place_of(connection);
+	(void)context;
+	if (place)
+		place->target_end = target + strlen(target);
+	return NULL;
 }
 
 static enum MHD_Result begin_exchange(struct http_server *server, struct MHD_Connection *connection, const char *path,
@@ -601,13 +615,13 @@ static enum status start(struct http_server *server)
 	server->has_watchdog = true;
 	/* poll, not epoll: with epoll, libmicrohttpd 0.9.75 does not notice that a client is gone if its last bytes arrive
 	 * together with its end of stream, and the connection stays occupied until the deadline. */
-	server->daemon =
-		MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
-				 on_request, server, MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL, MHD_OPTION_LISTEN_SOCKET,
-				 server->listener, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)THREADS, MHD_OPTION_CONNECTION_LIMIT,
-				 (unsigned)settings->max_connections, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
-				 MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
-				 NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
+	server->daemon = MHD_start_daemon(
+		MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request, server,
+		MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL, MHD_OPTION_LISTEN_SOCKET, server->listener,
+		MHD_OPTION_THREAD_POOL_SIZE, (unsigned)THREADS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)settings->max_connections,
+		MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
+		MHD_OPTION_URI_LOG_CALLBACK, note_target, NULL, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
 	return server->daemon ? OK : error_set(ERR_RESOURCE, "libmicrohttpd cannot start the server on %s", server->address);
 }
 

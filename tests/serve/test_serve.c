@@ -541,6 +541,15 @@ static void requests_that_could_be_read_in_two_ways(void **state)
 		close(client);
 		buffer_release(&text);
 	}
+	static const char target[] = "GET /health\0x HTTP/1.1\r\nHost: localhost\r\n\r\n",
+			  query[] = "GET /health?x\0 HTTP/1.1\r\nHost: localhost\r\n\r\n";
+	for (int i = 0; i < 2; i++) {
+		int client = client_open(&server);
+		client_send(client, i ? query : target, i ? sizeof query - 1 : sizeof target - 1);
+		client_read(client, &answer);
+		assert_int_equal(answer.status, 400);
+		close(client);
+	}
 	answer_release(&answer);
 	server_stop(&server);
 }
