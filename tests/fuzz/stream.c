@@ -2,6 +2,7 @@
 #include <zlib.h>
 #include "base/buffer.h"
 #include "base/path.h"
+#include "formats/line_ends.h"
 #include "formats/stream.h"
 #define POOL_BZIP2
 #define POOL_ZSTD
@@ -80,7 +81,7 @@ static enum status read_all(const char *path, bool ahead, size_t piece, struct b
 	return status;
 }
 
-/* Reassembles the same text from its lines. */
+/* Reassembles the same text from its lines, which end in LF whatever they ended in. */
 static enum status read_lines(const char *path, size_t limit, struct buffer *out)
 {
 	struct line_reader *reader;
@@ -117,6 +118,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	if (status != OK || whole.size >= MOST || (bytes[0] & 1))
 		return 0;
 	BUG_IF(third != OK || memcmp(buffer_string(&whole), buffer_string(&pieces), whole.size) != 0);
+	if (line_ends_are_cr(buffer_string(&whole), whole.size, true))
+		line_ends_mend(whole.data, whole.size);
 	bool ended = whole.size == 0 || whole.data[whole.size - 1] == '\n';
 	BUG_IF(lines.size != whole.size + !ended || memcmp(buffer_string(&whole), buffer_string(&lines), whole.size) != 0);
 	return 0;

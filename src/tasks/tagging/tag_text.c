@@ -395,8 +395,7 @@ static enum status check_word_column(const struct conll *file, const struct task
 		(int)file->column_count, strstr(what, "tags") ? 1 : (int)file->column_count);
 }
 
-/* Are many tags their words, as many lemmas are? No tag set names each word by itself; punctuation marks often are their own tags.
- */
+/* Are many tags their words, as many lemmas are? Punctuation marks often are their own tags, words never. */
 static bool repeats_words(const struct conll *file)
 {
 	int64_t words = 0, same = 0;
