@@ -1,5 +1,7 @@
 /* Files of text to documents: the first byte chooses the declared form of the file, the second the meaning of a line and
  * whether damage is skipped. Lines, which are read in batches, must give the same documents as the whole text at once. */
+#include "base/buffer.h"
+#include "formats/line_ends.h"
 #include "fuzz.h"
 #include "text/corpus.h"
 #include "text/document_builder.h"
@@ -51,10 +53,15 @@ static struct corpus_counts whole_counts;
 
 static void build_whole(enum text_form form, const char *text, size_t size)
 {
+	static struct buffer mended; /* with LF where lines end, as the reader of lines gives them */
+	buffer_clear(&mended);
+	buffer_append(&mended, text, size);
+	if (line_ends_are_cr(buffer_string(&mended), size, true))
+		line_ends_mend(mended.data, size);
 	builder_reset(&whole);
 	whole.form = form;
 	whole.counts = &whole_counts;
-	BUG_IF(builder_text(&whole, text, size) != OK || builder_end(&whole) != OK);
+	BUG_IF(builder_text(&whole, buffer_string(&mended), size) != OK || builder_end(&whole) != OK);
 }
 
 static void check_same(const struct document *document, int64_t number)
