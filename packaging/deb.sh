@@ -2,13 +2,13 @@
 # A Debian package of an installed tree: sh packaging/deb.sh TREE OUT VERSION
 # TREE is what `make install DESTDIR=TREE PREFIX=/usr` made; the package is OUT/bertc_VERSION_ARCHITECTURE.deb. What the program is
 # linked with becomes its dependencies (dpkg-shlibdeps); what it loads when it is needed is recommended or suggested. With
-# SOURCE_DATE_EPOCH set, the same tree gives the same bytes.
+# SOURCE_DATE_EPOCH set, the same tree gives the same bytes; with DEB_HOST_ARCH, the package is for that architecture.
 set -eu
 tree=$1 out=$2 version=$3
 for tool in dpkg-deb dpkg-shlibdeps; do
 	command -v $tool >/dev/null || { echo "make: $tool is missing: install the package dpkg-dev" >&2; exit 1; }
 done
-architecture=$(dpkg --print-architecture)
+architecture=${DEB_HOST_ARCH:-$(dpkg --print-architecture)}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/root

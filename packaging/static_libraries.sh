@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the static libraries that the archive and the wheel need and Debian does not have: oneDNN (only what bertc calls), and
-# libmicrohttpd without TLS, which would bring GnuTLS. usage: static_libraries.sh OUT ARCHIVE...
+# Builds the static libraries that the archive and the wheel need and Debian does not have: oneDNN (only what bertc calls; not
+# for arm64), and libmicrohttpd without TLS, which would bring GnuTLS. usage: static_libraries.sh OUT MACHINE ARCHIVE...
 # Also collects, in OUT/licences, the licences of these and of the packages that the other static libraries, ARCHIVE..., are of.
 # Their sources are those of the packages that are installed here, in the same versions, so that the archive computes the same
 # bits as the Debian package. ONEDNN_SOURCE=folder and LIBMICROHTTPD_SOURCE=folder give unpacked sources instead, and
@@ -10,12 +10,12 @@ for tool in cmake dpkg-source; do
 	command -v $tool >/dev/null || { echo "static_libraries: $tool is missing: install the packages cmake and dpkg-dev" >&2; exit 1; }
 done
 mkdir -p "$1/work" "$1/licences"
-out=$(realpath "$1") work=$(realpath "$1/work")
-shift
+out=$(realpath "$1") work=$(realpath "$1/work") machine=$2
+shift 2
 
 # Unpacks the source of a package into $work/PACKAGE: fetch PACKAGE BINARY
 fetch() {
-	version=$(dpkg-query -W -f '${source:Version}' "$2")
+	version=$(dpkg-query -W -f '${source:Version}\n' "$2" | head -n 1)
 	cat >"$work/debian.sources" <<-SOURCES
 		Types: deb-src
 		URIs: ${MIRROR:-http://deb.debian.org/debian}
@@ -39,7 +39,9 @@ step() {
 	"$@" >"$log" 2>&1 || { tail -n 20 "$log" >&2; exit 1; }
 }
 
-if [ ! -e "$out/libdnnl.a" ]; then
+built=libmicrohttpd-dev
+case $machine in aarch64*) ;; *) built="$built libdnnl-dev" ;; esac
+if [ "$built" != libmicrohttpd-dev ] && [ ! -e "$out/libdnnl.a" ]; then
 	onednn=${ONEDNN_SOURCE:-$work/onednn}
 	[ -d "$onednn" ] || fetch onednn libdnnl-dev
 	# The map keeps the names of folders out of its messages, so that every build has the same bytes.
@@ -54,7 +56,9 @@ if [ ! -e "$out/libmicrohttpd.a" ]; then
 	microhttpd=$(realpath "${LIBMICROHTTPD_SOURCE:-$work/libmicrohttpd}")
 	[ -d "$microhttpd" ] || fetch libmicrohttpd libmicrohttpd-dev
 	mkdir -p "$work/microhttpd-build" && cd "$work/microhttpd-build"
-	step microhttpd-configure "$microhttpd/configure" --disable-https --disable-shared --enable-static --with-pic --disable-doc \
+	host=
+	[ "$(gcc -dumpmachine)" = "$machine" ] || host=--host=$machine
+	step microhttpd-configure "$microhttpd/configure" $host --disable-https --disable-shared --enable-static --with-pic --disable-doc \
 		--disable-examples --disable-curl
 	step microhttpd-build make -C src/microhttpd
 	cp src/microhttpd/.libs/libmicrohttpd.a "$out"
@@ -62,4 +66,4 @@ fi
 for archive; do dpkg-query -S "$(realpath "$archive")"; done | cut -d: -f1 | sort -u | while read -r package; do
 	cp "/usr/share/doc/$package/copyright" "$out/licences/$package"
 done
-for package in libdnnl-dev libmicrohttpd-dev; do cp "/usr/share/doc/$package/copyright" "$out/licences/$package"; done
+for package in $built; do cp "/usr/share/doc/$package/copyright" "$out/licences/$package"; done

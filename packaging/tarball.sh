@@ -1,11 +1,12 @@
 #!/bin/sh
-# An archive that runs where it is unpacked, on any x86-64 Linux with glibc GLIBC or later:
-# sh packaging/tarball.sh TREE OUT VERSION GLIBC LICENCES
+# An archive that runs where it is unpacked, on any Linux with glibc GLIBC or later:
+# sh packaging/tarball.sh TREE OUT VERSION GLIBC LICENCES PROCESSOR
 # TREE is what `make install DESTDIR=TREE PREFIX=` made of a program that holds every library but glibc's; LICENCES is the folder
-# with those of the libraries. The archive is OUT/bertc-VERSION-linux-x86_64.tar.xz.
+# with those of the libraries. The archive is OUT/bertc-VERSION-linux-PROCESSOR.tar.xz.
 set -eu
-tree=$1 out=$2 version=$3 needed=$4 licences=$5
-name=bertc-$version-linux-$(uname -m)
+tree=$1 out=$2 version=$3 needed=$4 licences=$5 processor=$6
+name=bertc-$version-linux-$processor
+case $processor in x86_64) system="x86-64 with AVX2" ;; aarch64) system=arm64 ;; esac
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/$name
@@ -13,18 +14,18 @@ cp -a "$tree" "$root"
 mkdir -p "$root/share/doc/bertc"
 cp -a "$licences" "$root/share/doc/bertc/licences"
 
-glibc='linux-vdso|ld-linux[^/]*|libc|libm|libpthread|libdl|librt'
-left=$(ldd "$root/bin/bertc" | awk '$3 ~ /^\// {print $3}' | grep -Ev "/($glibc)\.so") || true
+glibc='ld-linux[^/]*|libc|libm|libpthread|libdl|librt'
+left=$(readelf -d "$root/bin/bertc" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -Ev "^($glibc)\.so") || true
 [ -z "$left" ] || { echo "tarball: these come from the system: $left" >&2; exit 1; }
-newest=$(find "$root/bin" "$root/lib" -type f -exec objdump -T {} + 2>/dev/null | grep -o 'GLIBC_2\.[0-9.]*' | cut -d_ -f2 | { cat; echo "$needed"; } |
+newest=$(find "$root/bin" "$root/lib" -type f -exec readelf -VW {} + 2>/dev/null | grep -o 'GLIBC_2\.[0-9.]*' | cut -d_ -f2 | { cat; echo "$needed"; } |
 	sort -uV | tail -n 1)
 [ "$newest" = "$needed" ] || { echo "tarball: something needs glibc $newest" >&2; exit 1; }
 
 # The linker's own memcpy and exp are slow, and not those of other builds: they come with any function that it has to add.
-objdump -T "$root/bin/bertc" | grep -q ' memcpy$' || { echo "tarball: memcpy is not glibc's" >&2; exit 1; }
+readelf --dyn-syms -W "$root/bin/bertc" | grep -q ' UND memcpy@GLIBC' || { echo "tarball: memcpy is not glibc's" >&2; exit 1; }
 
 cat >"$root/README" <<-README
-	bertc $version for Linux on x86-64 with AVX2, glibc $needed or later (ldd --version says yours).
+	bertc $version for Linux on $system, glibc $needed or later (ldd --version says yours).
 
 	    bin/bertc version
 	    bin/bertc help

@@ -1,6 +1,6 @@
 """Builds the wheel: the Python package, the installed program, and the library.
 
-    python3 python/build_wheel.py --prefix DIR --version 0.1.0 --glibc 2.28 --licences DIR --out dist
+    python3 python/build_wheel.py --prefix DIR --version 0.1.0 --glibc 2.28 --machine x86_64 --strip strip --licences DIR --out dist
 
 The prefix is where `make install` put the program and libbertc, which hold every library that they need but the system's own, and
 the licences are those of these libraries. Nothing of the package is compiled against Python, so one wheel is for every version of
@@ -14,7 +14,6 @@ import argparse
 import base64
 import hashlib
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -63,7 +62,7 @@ def is_elf(path: str) -> bool:
         return file.read(4) == b"\x7fELF"
 
 
-def stage(prefix: str, folder: str) -> None:
+def stage(prefix: str, folder: str, strip: str) -> None:
     """The package as it is installed: its modules, and program, library, and recipes below it."""
     package = os.path.join(folder, "bertc")
     shutil.copytree(os.path.join(SOURCE, "bertc"), package, ignore=shutil.ignore_patterns("__pycache__"))
@@ -82,7 +81,7 @@ def stage(prefix: str, folder: str) -> None:
                 os.rename(target, path)
     for path in all_files(package):
         if is_elf(path):
-            subprocess.run(["strip", "--strip-unneeded", path], check=True)
+            subprocess.run([strip, "--strip-unneeded", path], check=True)
 
 
 def all_files(folder: str) -> list[str]:
@@ -145,15 +144,17 @@ def main() -> None:
     parser.add_argument("--version", required=True)
     parser.add_argument("--out", required=True)
     parser.add_argument("--glibc", required=True, help="the oldest that program and library run with")
+    parser.add_argument("--machine", required=True, help="the processor that they are for, in the words of uname -m")
+    parser.add_argument("--strip", required=True, help="the program that strips files for this processor")
     parser.add_argument("--licences", required=True)
     options = parser.parse_args()
     os.makedirs(options.out, exist_ok=True)
     with tempfile.TemporaryDirectory() as room:
         folder = os.path.realpath(os.path.join(room, "wheel"))
         os.makedirs(folder)
-        stage(options.prefix, folder)
+        stage(options.prefix, folder, options.strip)
         check_libraries(folder)
-        tag = f"manylinux_{options.glibc.replace('.', '_')}_{platform.machine()}"
+        tag = f"manylinux_{options.glibc.replace('.', '_')}_{options.machine}"
         info = write_metadata(folder, options.version, tag)
         shutil.copytree(options.licences, os.path.join(info, "licenses", "libraries"))
         wheel = os.path.join(room, f"bertc-{options.version}-py3-none-{tag}.whl")

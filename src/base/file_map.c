@@ -56,11 +56,11 @@ static void forget(const struct file_map *map)
 
 const char *file_map_path(const void *address)
 {
-	uintptr_t wanted = (uintptr_t)address;
+	uintptr_t wanted = (uintptr_t)address, page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	for (struct mapped *entry = atomic_load(&all_mapped); entry; entry = entry->next) {
 		uintptr_t begin = (uintptr_t)atomic_load(&entry->data);
 		/* The last page is mapped as a whole. */
-		if (begin && wanted >= begin && wanted - begin < entry->size + 4096)
+		if (begin && wanted >= begin && wanted - begin < entry->size + page)
 			return entry->path;
 	}
 	return NULL;

@@ -5,6 +5,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Widths of vectors beyond those that every build may use, widest first: X(name, gcc's names of the extensions, whether the
+ * processor has them). */
+#if defined(__x86_64__)
+#define PROCESSOR_WIDTHS(X)                                                                                                      \
+	X(avx512, "avx512f,avx512dq,prefer-vector-width=512",                                                                    \
+	  __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"))                                               \
+	X(avx2, "avx2", __builtin_cpu_supports("avx2"))
+#else
+#define PROCESSOR_WIDTHS(X)
+#endif
+
 /* Once per round of a loop that waits for another thread's store. */
 static inline void processor_pause(void)
 {

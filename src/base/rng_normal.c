@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/processor.h"
 #include "base/rng.h"
 
 /* Blocks processed at a time: the arrays stay in the L1 cache. */
@@ -136,28 +137,20 @@ static void pairs_plain(const struct rng *stream, uint32_t first, double *out_fi
 	pairs(stream, first, out_first, out_second);
 }
 
-#ifdef __x86_64__
-__attribute__((target("avx2"))) static void pairs_avx2(const struct rng *stream, uint32_t first, double *out_first,
-						       double *out_second)
-{
-	pairs(stream, first, out_first, out_second);
-}
-
-__attribute__((target("avx512f,avx512dq,prefer-vector-width=512"))) static void
-pairs_avx512(const struct rng *stream, uint32_t first, double *out_first, double *out_second)
-{
-	pairs(stream, first, out_first, out_second);
-}
-#endif
+#define DEFINE_PAIRS(name, extensions, here)                                                                                     \
+	__attribute__((target(extensions))) static void pairs_##name(const struct rng *stream, uint32_t first,                   \
+								     double *out_first, double *out_second)                      \
+	{                                                                                                                        \
+		pairs(stream, first, out_first, out_second);                                                                     \
+	}
+PROCESSOR_WIDTHS(DEFINE_PAIRS)
 
 static pairs_function *widest(void)
 {
-#ifdef __x86_64__
-	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"))
-		return pairs_avx512;
-	if (__builtin_cpu_supports("avx2"))
-		return pairs_avx2;
-#endif
+#define IF_HERE(name, extensions, here)                                                                                          \
+	if (here)                                                                                                                \
+		return pairs_##name;
+	PROCESSOR_WIDTHS(IF_HERE)
 	return pairs_plain;
 }
 

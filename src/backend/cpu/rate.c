@@ -7,12 +7,13 @@
 #include "base/memory.h"
 
 #define ROUNDS 8
+#define ENOUGH 1.0 /* seconds: slow processors, and emulated ones, do less than all rounds */
 
 struct measured {
 	int64_t count;
 	pool_task *task;
 	void *context;
-	double *seconds; /* best round of each worker */
+	double *seconds; /* of a call, in the best round of each worker */
 };
 
 static double thread_seconds(void)
@@ -26,11 +27,15 @@ static void measure_worker(void *context, int64_t index, int worker)
 {
 	(void)index;
 	const struct measured *measured = context;
-	for (int round = 0; round < ROUNDS; round++) {
-		double started = thread_seconds();
-		for (int64_t i = 0; i < measured->count; i++)
-			measured->task(measured->context, i, worker);
-		double seconds = thread_seconds() - started;
+	double begun = thread_seconds(), now = begun;
+	for (int round = 0; round < ROUNDS && now - begun < ENOUGH; round++) {
+		double started = now;
+		int64_t done = 0;
+		while (done < measured->count && now - begun < ENOUGH) {
+			measured->task(measured->context, done++, worker);
+			now = thread_seconds();
+		}
+		double seconds = (now - started) / (double)done;
 		if (round == 0 || seconds < measured->seconds[worker])
 			measured->seconds[worker] = seconds;
 	}
@@ -45,7 +50,7 @@ double measured_rate(struct pool *pool, int64_t count, pool_task *task, void *co
 	pool_run_each(pool, measure_worker, &measured);
 	for (int i = 0; i < pool_threads(pool); i++)
 		if (measured.seconds[i] > 0)
-			rate += (double)count * flops / measured.seconds[i];
+			rate += flops / measured.seconds[i];
 	free(measured.seconds);
 	return rate;
 }
