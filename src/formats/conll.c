@@ -348,7 +348,7 @@ static bool find_header(struct conll *conll, int *word, int *tag)
 	static const char *const sentences[] = {"sentence_id", "sentence", "sentence #", "sent_id", "sentence_idx", NULL};
 	struct lines lines = {.text = buffer_string(&conll->text), .size = conll->text.size};
 	size_t begin = 0, end = 0, column_end;
-	bool blank = true;
+	bool blank = true, numbered = false;
 	*word = *tag = 0;
 	while (blank && lines_next(&lines, &begin, &end))
 		blank = is_blank(lines.text + begin, end - begin);
@@ -362,8 +362,9 @@ static bool find_header(struct conll *conll, int *word, int *tag)
 		else if (is_named(name, size, tags))
 			*tag = number;
 		else if (is_named(name, size, sentences))
-			conll->counts_sentences = true;
+			numbered = true;
 	}
+	conll->counts_sentences = numbered && *word > 0; /* "sentence" alone may be a word */
 	conll->has_header = number - 1 == conll->column_count && *word > 0 && *tag > 0;
 	return conll->has_header;
 }

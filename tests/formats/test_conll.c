@@ -50,6 +50,21 @@ static void columns_are_words_and_tags(void **state)
 		    "4 columns between spaces (word 2, tag 3), 1 sentence, 2 words|a_O b_B-X/");
 }
 
+/* A header that names words shows numbered sentences; "sentence" by itself is a word. */
+static void numbered_sentences_need_a_header(void **state)
+{
+	static const struct {
+		const char *text;
+		bool numbered;
+	} cases[] = {{"Sentence O\na B-X\n", false}, {"sentence_id word tag\n1 a O\n1 b B-X\n", true}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct conll conll;
+		assert_ok(read_with(&conll, cases[i].text, strlen(cases[i].text), (struct conll_options){0}));
+		assert_int_equal(conll.counts_sentences, cases[i].numbered);
+		conll_release(&conll);
+	}
+}
+
 static void documents_begin_with_docstart(void **state)
 {
 	struct conll conll;
@@ -148,7 +163,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(columns_are_words_and_tags), cmocka_unit_test(documents_begin_with_docstart),
 		cmocka_unit_test(a_hash_may_be_a_word),       cmocka_unit_test(damage_is_named_by_its_line),
-		cmocka_unit_test(such_files_are_recognized),
+		cmocka_unit_test(such_files_are_recognized),  cmocka_unit_test(numbered_sentences_need_a_header),
 	};
 	log_level = LOG_QUIET;
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
