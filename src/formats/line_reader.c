@@ -52,9 +52,7 @@ static void mend_bytes(struct line_reader *reader, size_t at)
 	if (reader->after_cr && *bytes == '\n')
 		memmove(bytes, bytes + 1, --reader->end - at);
 	size_t size = reader->end - at;
-	if (size == 0)
-		return;
-	reader->after_cr = bytes[size - 1] == '\r';
+	reader->after_cr = size > 0 && bytes[size - 1] == '\r';
 	line_ends_mend(bytes, size);
 }
 

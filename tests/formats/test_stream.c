@@ -426,6 +426,40 @@ static void test_lines(void **state)
 	buffer_release(&got);
 }
 
+/* An LF belongs to the CR before it even if it comes later, and by itself; the next one ends an empty line. */
+static void test_returns_in_pieces(void **state)
+{
+	static const char *const pieces[] = {"a\rb\rc\n", "d\r", "\n", "\n", "e\n"};
+	struct buffer got = {0};
+	struct line_reader *reader;
+	const char *line;
+	size_t size;
+	bool continues, end;
+	int ends[2], saved = dup(STDIN_FILENO);
+	assert_int_equal(pipe(ends), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
+			if (write(ends[1], pieces[i], strlen(pieces[i])) < 1 || usleep(20000) != 0)
+				_exit(1);
+		_exit(0);
+	}
+	close(ends[1]);
+	dup2(ends[0], STDIN_FILENO);
+	close(ends[0]);
+	assert_int_equal(line_reader_open(&reader, "-", 100), OK);
+	while (line_reader_next(reader, &line, &size, &continues, &end) == OK && !end) {
+		buffer_append(&got, line, size);
+		buffer_char(&got, '|');
+	}
+	line_reader_close(reader);
+	dup2(saved, STDIN_FILENO);
+	close(saved);
+	waitpid(child, NULL, 0);
+	assert_string_equal(buffer_string(&got), "a|b|c|d||e|");
+	buffer_release(&got);
+}
+
 static void test_peek_consumes_nothing(void **state)
 {
 	struct buffer text = {0};
@@ -505,6 +539,7 @@ int main(void)
 		cmocka_unit_test(test_changed_while_read),
 		cmocka_unit_test(test_standard_input),
 		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_returns_in_pieces),
 		cmocka_unit_test(test_hints),
 		cmocka_unit_test(test_peek_consumes_nothing),
 		cmocka_unit_test(test_huge_line_in_little_memory),

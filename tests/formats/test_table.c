@@ -90,6 +90,23 @@ static void commas_go_with_quotes(void **state)
 	EXPECT("a.csv", ",sent1,label\n0,a,1\n1,b,2\n", "CSV with a header, 3 columns (, sent1, label), 2 rows|0,a,1/1,b,2/");
 }
 
+/* However many there are, each is looked at once. */
+static void returns_within_a_field(void **state)
+{
+	enum { RETURNS = 1000000 };
+	struct buffer text = {0};
+	struct table table;
+	buffer_text(&text, "1\ta\n0\tb");
+	for (int i = 0; i < RETURNS; i++)
+		buffer_char(&text, '\r');
+	buffer_text(&text, "c\n");
+	assert_ok(read_with(&table, "a.tsv", text.data, text.size, (struct table_options){0}));
+	assert_int_equal(table.row_count, 2);
+	assert_int_equal(strlen(table_field(&table, 1, 1)), RETURNS + 2);
+	table_release(&table);
+	buffer_release(&text);
+}
+
 static void lines_end_in_several_ways(void **state)
 {
 	EXPECT("a.tsv", "1\ta\r\n\r\n0\tb\r\n\n",
@@ -424,6 +441,7 @@ int main(void)
 		cmocka_unit_test(quotes_are_characters_where_nothing_shows_quoting),
 		cmocka_unit_test(commas_go_with_quotes),
 		cmocka_unit_test(lines_end_in_several_ways),
+		cmocka_unit_test(returns_within_a_field),
 		cmocka_unit_test(headers_are_told_from_rows),
 		cmocka_unit_test(one_usual_name_is_not_always_a_header),
 		cmocka_unit_test(the_first_of_many_lines),

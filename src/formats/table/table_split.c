@@ -22,6 +22,15 @@ static bool ends_field(const struct splitter *splitter, size_t at)
 	return at == splitter->size || splitter->text[at] == '\n';
 }
 
+/* Where the field goes on to from `at`. A run of CRs is passed at once, whether it ends the line or is part of the field. */
+static size_t find_end(const struct splitter *splitter, size_t at)
+{
+	while (!ends_field(splitter, at))
+		for (at++; at < splitter->size && splitter->text[at - 1] == '\r' && splitter->text[at] == '\r';)
+			at++;
+	return at;
+}
+
 /* Moves *at past the closing quote of the field whose text begins there; false if there is none. */
 static bool pass_quoted(struct splitter *splitter, size_t *at, struct field_range *field)
 {
@@ -64,8 +73,7 @@ static enum status take_field(struct splitter *splitter, size_t *at)
 			splitter->problem_field = splitter->field_count + 1;
 		}
 	}
-	while (!ends_field(splitter, *at))
-		++*at;
+	*at = find_end(splitter, *at);
 	if (!field.quoted)
 		field.end = *at;
 	return add_field(splitter, field);
