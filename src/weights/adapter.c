@@ -160,6 +160,10 @@ enum status adapter_config_read(struct adapter_config *out, const char *weights)
 	TRY_GOTO(json_get_number(document.root, path, "lora_alpha", &out->alpha), done);
 	TRY_GOTO(json_get_bool(document.root, path, "use_rslora", &out->rank_stabilized), done);
 	TRY_GOTO(json_get_string(document.root, path, "base_model_name_or_path", &base), done);
+	if (!*base)
+		TRY_GOTO(error_hinted(error_set(ERR_DATA, "'%s': \"base_model_name_or_path\" is missing", path),
+				      "set it to the model that the adapter was trained on"),
+			 done);
 	TRY_GOTO(find_base(folder, path, base, out), done);
 	if (is_adapter(out->base))
 		status = error_hinted(error_set(ERR_USAGE, "'%s': the adapter's base '%s' is an adapter itself", path, base),
@@ -200,6 +204,8 @@ enum status adapter_open(struct adapter *out, const char *weights)
 		return OK;
 	TRY(manifest_verify_file(weights));
 	TRY(weights_file_open(&out->file, weights));
+	if (out->file.count == 0)
+		return error_set(ERR_DATA, "'%s': the adapter has no tensors", weights);
 	for (int64_t i = 0; i < out->file.count; i++) { /* they stay sorted */
 		struct stored_tensor *tensor = &out->file.tensors[i];
 		if (strncmp(tensor->name, ADAPTER_PREFIX, strlen(ADAPTER_PREFIX)) != 0)
@@ -220,8 +226,7 @@ enum status adapter_open(struct adapter *out, const char *weights)
 
 void adapter_close(struct adapter *adapter)
 {
-	if (adapter->file.tensors)
-		weights_file_close(&adapter->file);
+	weights_file_close(&adapter->file);
 	free(adapter->additions);
 	*adapter = (struct adapter){.additions = NULL};
 }

@@ -212,6 +212,7 @@ static void copy_adapter(const char *name, const char *text, const char *by)
 
 static void what_does_not_fit_is_named(void **state)
 {
+	static const char base[] = "\"base_model_name_or_path\"";
 	static const struct {
 		const char *text, *by, *message;
 		enum status status;
@@ -223,6 +224,7 @@ static void what_does_not_fit_is_named(void **state)
 		{"\"SEQ_CLS\"", "\"CAUSAL_LM\"", "\"task_type\" is CAUSAL_LM", ERR_USAGE},
 		{"forms/roberta-class", "forms/none", "base model 'tests/golden/forms/none' is not there", ERR_USAGE},
 		{"forms/roberta-class", "adapters/distilbert", "is an adapter itself", ERR_USAGE},
+		{base, "\"base\"", "\"base_model_name_or_path\" is missing", ERR_DATA},
 		{"forms/roberta-class", "forms/electra-class", "has no weight for 'roberta.encoder.layer.0", ERR_STATE},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -234,7 +236,7 @@ static void what_does_not_fit_is_named(void **state)
 	}
 }
 
-/* Writes an adapter of a RoBERTa with one pair of matrices, and a note on its base. */
+/* Writes an adapter of a RoBERTa with one pair of matrices, or with none (rank 0), and a note on its base. */
 static void write_pair(int64_t rank, int64_t rows, int64_t columns, const char *note)
 {
 	static const float numbers[64];
@@ -254,7 +256,7 @@ static void write_pair(int64_t rank, int64_t rows, int64_t columns, const char *
 	if (note)
 		assert_ok(name_list_add(&notes, note));
 	copy_adapter("roberta", "\"LORA\"", "\"LORA\"");
-	assert_ok(safetensors_write(test_path(ADAPTER_WEIGHTS_FILE), entries, 2, &notes, NULL, NULL));
+	assert_ok(safetensors_write(test_path(ADAPTER_WEIGHTS_FILE), entries, rank > 0 ? 2 : 0, &notes, NULL, NULL));
 	name_list_release(&notes);
 }
 
@@ -280,6 +282,11 @@ static void shapes_and_bases_are_compared(void **state)
 	loaded = load(test_folder);
 	assert_int_equal(loaded.status, ERR_STATE);
 	assert_non_null(strstr(error_last()->message, "(2, 12) and lora_B (8, 2), which do not make an addition"));
+	drop(&loaded);
+	write_pair(0, 8, 8, "base_weights=0123456789abcdef");
+	loaded = load(test_folder);
+	assert_int_equal(loaded.status, ERR_DATA);
+	assert_non_null(strstr(error_last()->message, "the adapter has no tensors"));
 	drop(&loaded);
 }
 
