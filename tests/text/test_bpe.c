@@ -324,6 +324,9 @@ static void test_long_words(void **state)
 		memcpy(text + 2 * (size_t)i, "ab", 2);
 	assert_ok(file_write(test_path("long.json"), json, strlen(json)));
 	open_tokenizer(test_path("long.json"), &vocab, &tokenizer);
+	assert_ok(tokenizer_encode(tokenizer, text, sizeof text - 1, &tokens)); /* of any length, odd ones too */
+	assert_int_equal(tokens.count, PAIRS);
+	tokens_clear(&tokens);
 	assert_ok(tokenizer_encode(tokenizer, text, sizeof text, &tokens));
 	assert_int_equal(tokens.count, PAIRS);
 	for (int i = 0; i < PAIRS; i++)

@@ -220,10 +220,11 @@ static int32_t find_whole(const struct bpe *bpe, const char *text, size_t size, 
 static enum status cut(const void *model, const char *text, size_t size, struct pieces *out)
 {
 	const struct bpe *bpe = model;
-	struct symbol *symbols;
-	/* Room for the symbols, then for the heap of many. */
-	size_t heap = size > SEARCHED_SYMBOLS ? 3 * size * sizeof(uint64_t) : 0;
-	TRY(pieces_work(out, (int64_t)(size * sizeof *symbols + heap), &symbols));
+	/* Room for the heap of many symbols, then for the symbols. */
+	uint64_t *heap;
+	size_t pairs = size > SEARCHED_SYMBOLS ? 3 * size : 0;
+	TRY(pieces_work(out, (int64_t)(pairs * sizeof *heap + size * sizeof(struct symbol)), &heap));
+	struct symbol *symbols = (struct symbol *)(heap + pairs);
 	if (bpe->ignore_merges) {
 		int32_t id = find_whole(bpe, text, size, (char *)symbols);
 		if (id >= 0)
@@ -231,7 +232,7 @@ static enum status cut(const void *model, const char *text, size_t size, struct 
 	}
 	int64_t count = begin_word(bpe, text, size, symbols);
 	if (count > SEARCHED_SYMBOLS)
-		count = merge_many(bpe, symbols, count, (uint64_t *)(symbols + size));
+		count = merge_many(bpe, symbols, count, heap);
 	else
 		count = merge_few(bpe, symbols, count);
 	for (int64_t i = 0; i < count; i++)
