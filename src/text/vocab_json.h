@@ -15,7 +15,7 @@ MUST_USE enum status vocab_from_json(struct vocab *out, const char *path, const 
  * not have, so that the vocabulary without it would be another tokenizer. After an error, the vocabulary is as it was. */
 MUST_USE enum status vocab_add_json(struct vocab *vocab, const char *path, bool *out_refused);
 /* The same for a folder without a tokenizer.json: lists the special tokens of the files beside the vocab.txt at `path`. ERR_DATA
- * as above, also for tokens that are not entries. */
-MUST_USE enum status vocab_add_special(struct vocab *vocab, const char *path);
+ * as above; without *out_refused, also for tokens that are not entries. */
+MUST_USE enum status vocab_add_special(struct vocab *vocab, const char *path, bool *out_refused);
 
 #endif

@@ -30,13 +30,26 @@ static enum status path_beside(const char *path, const char *name, char out[PATH
 	return length < PATH_BYTES ? OK : error_set(ERR_USAGE, "'%.100s...': the path is too long", path);
 }
 
+/* Verifies what vocab_read() may read beside the vocabulary. */
+static enum status verify_beside(const char *path)
+{
+	static const char *const names[] = {"merges.txt", "special_tokens_map.json"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		char beside[PATH_BYTES];
+		TRY(path_beside(path, names[i], beside));
+		TRY(manifest_verify_file(beside));
+	}
+	return OK;
+}
+
 /* Takes the special tokens of a folder without a tokenizer.json. Added tokens that only Hugging Face's Python tokenizer has
  * written are in a file that is not read. */
 static enum status take_special(struct vocab *vocab, const char *path)
 {
 	char added[PATH_BYTES];
-	enum status status = vocab_add_special(vocab, path);
-	if (status == ERR_DATA)
+	bool refused;
+	enum status status = vocab_add_special(vocab, path, &refused);
+	if (status == ERR_DATA && !refused)
 		log_warning("%s", error_last()->message);
 	else
 		TRY(status);
@@ -78,6 +91,7 @@ enum status vocab_file_read(struct vocab *out, const char *path)
 	const char *slash = strrchr(path, '/');
 	*out = (struct vocab){.count = 0};
 	TRY(manifest_verify_file(path));
+	TRY(verify_beside(path));
 	TRY(vocab_read(out, path));
 	if (strcmp(slash ? slash + 1 : path, "vocab.txt") != 0)
 		return OK;

@@ -40,6 +40,11 @@ static void remove_settings(void)
 	assert_int_equal(unlink(test_path("model/tokenizer_config.json")), 0);
 }
 
+static void write_special(void)
+{
+	put_file("model/special_tokens_map.json", "{}");
+}
+
 static void add_record(void)
 {
 	put_file("model/" TASK_RECORD_FILE, "{}");
@@ -73,6 +78,7 @@ static void every_change_is_found(void **state)
 	assert_changed("model", write_vocab, "vocab.txt' grew while the model was read");
 	assert_changed("model/model.safetensors", replace_config, "config.json' was replaced by another file while");
 	assert_changed("model", remove_settings, "tokenizer_config.json' was removed while");
+	assert_changed("model", write_special, "special_tokens_map.json' was replaced by another file while");
 	assert_changed("model", add_record, "bertc_task.json' appeared while the model was read");
 	assert_changed("model", add_part, "model-00002-of-00002.safetensors' appeared");
 	assert_changed("model", replace_folder, "bertc_task.json' was removed while the model was read");

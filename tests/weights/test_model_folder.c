@@ -3,8 +3,10 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "formats/safetensors.h"
+#include "weights/manifest.h"
 #include "weights/model_folder.h"
 #include "weights/tensorflow_folder.h"
+#include "weights/tokenizer_file.h"
 
 #define REQUIRE(call) assert_int_equal(call, OK)
 
@@ -322,7 +324,37 @@ static void saved_comes_back(void **state)
 	assert_int_equal(report.unused.count, 0);
 	model_folder_report_release(&report);
 	free(slab);
+	vocab_release(&vocab);
+	/* Files that the vocabulary is read from are verified, each of them. */
+	REQUIRE(manifest_write(path, 1, &files));
 	free(files.files);
+	char vocab_path[PATH_BYTES], map_path[PATH_BYTES];
+	REQUIRE(path_join(vocab_path, path, "vocab.txt"));
+	REQUIRE(path_join(map_path, path, "special_tokens_map.json"));
+	REQUIRE(vocab_file_read(&vocab, vocab_path));
+	vocab_release(&vocab);
+	REQUIRE(file_write(map_path, "{\"mask_token\": \"a\"}", 19));
+	assert_error(ERR_DATA, "special_tokens_map.json", vocab_file_read(&vocab, vocab_path));
+}
+
+/* What a tokenizer_config.json asks for and bertc does not do is refused without a tokenizer.json, too. */
+static void other_tokens_are_refused(void **state)
+{
+	static const char words[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n";
+	static const char *const members[] = {"\"truncation_side\": \"left\"", "\"do_basic_tokenize\": false",
+					      "\"never_split\": [\"a\"]"};
+	char path[PATH_BYTES], text[64];
+	struct vocab vocab;
+	REQUIRE(path_join(path, folder, "plain"));
+	REQUIRE(folder_make(path));
+	REQUIRE(file_write(in_folder("plain/vocab.txt"), words, strlen(words)));
+	for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+		snprintf(text, sizeof text, "{%s}", members[i]);
+		REQUIRE(file_write(in_folder("plain/tokenizer_config.json"), text, strlen(text)));
+		assert_error(ERR_DATA, "which bertc does not have", vocab_file_read(&vocab, in_folder("plain/vocab.txt")));
+	}
+	REQUIRE(file_write(in_folder("plain/tokenizer_config.json"), "{\"cls_token\": \"<s>\"}", 20));
+	REQUIRE(vocab_file_read(&vocab, in_folder("plain/vocab.txt"))); /* an unknown token is named in a warning */
 	vocab_release(&vocab);
 }
 
@@ -484,11 +516,17 @@ static void vocabularies_and_rows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(vocabularies_and_rows),        cmocka_unit_test(configurations_are_found),
-		cmocka_unit_test(spellings_are_understood),     cmocka_unit_test(tied_weights_must_agree),
-		cmocka_unit_test(missing_weights_are_named),    cmocka_unit_test(misfits_are_named),
-		cmocka_unit_test(other_files_are_refused),      cmocka_unit_test(saved_comes_back),
-		cmocka_unit_test(tensorflow_folder_comes_back), cmocka_unit_test(an_encoder_is_saved_under_bare_names),
+		cmocka_unit_test(vocabularies_and_rows),
+		cmocka_unit_test(configurations_are_found),
+		cmocka_unit_test(spellings_are_understood),
+		cmocka_unit_test(tied_weights_must_agree),
+		cmocka_unit_test(missing_weights_are_named),
+		cmocka_unit_test(misfits_are_named),
+		cmocka_unit_test(other_files_are_refused),
+		cmocka_unit_test(saved_comes_back),
+		cmocka_unit_test(other_tokens_are_refused),
+		cmocka_unit_test(tensorflow_folder_comes_back),
+		cmocka_unit_test(an_encoder_is_saved_under_bare_names),
 		cmocka_unit_test(tokenizers_are_read),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -490,10 +490,12 @@ enum status vocab_add_json(struct vocab *vocab, const char *path, bool *out_refu
 	return status;
 }
 
-enum status vocab_add_special(struct vocab *vocab, const char *path)
+enum status vocab_add_special(struct vocab *vocab, const char *path, bool *out_refused)
 {
 	struct token_files files;
+	*out_refused = true;
 	TRY(token_files_read(&files, path));
+	*out_refused = false;
 	enum status status = token_files_list_added(&files, vocab);
 	token_files_release(&files);
 	unlist_special(vocab);
