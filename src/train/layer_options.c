@@ -17,7 +17,7 @@ const struct option layer_rows[] = {
 	{ROW(layerwise_learning_rate_decay, ROLE_RESULT, "X"), .range = "0.01..1", .fallback = "1", .rare = true,
 	 .help = "multiply the learning rate by this from each layer to the one below: the last layer and the head have "
 	 "learning_rate, the embeddings that of a layer below the first"},
-	{ROW(head_learning_rate, ROLE_RESULT, "X"), .range = "0..1", .fallback_text = "learning_rate", .rare = true,
+	{ROW(head_learning_rate, ROLE_RESULT, "X"), .range = "1e-20..1", .fallback_text = "learning_rate", .rare = true,
 	 .help = "peak learning rate of the head and the pooler, with the same schedule"},
 	{0},
 };

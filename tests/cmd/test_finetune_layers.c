@@ -139,6 +139,7 @@ static void what_cannot_be_is_refused(void **state)
 #define BAD(part, task, file, more) assert_program(ERR_USAGE, part, RUN("bad", task, file, more))
 	BAD("--freeze_layers 3: the model has 2 layers", "classification", "classes.tsv", "--freeze_layers 3");
 	BAD("neither a number of layers nor 'embeddings'", "classification", "classes.tsv", "--freeze_layers first");
+	BAD("head_learning_rate", "classification", "classes.tsv", "--head_learning_rate 0");
 	BAD("--label_smoothing is for tasks that choose one of several classes, not for multilabel", "multilabel", "labels.jsonl",
 	    "--label_smoothing 0.1");
 	assert_program(0, "", RUN("head", "classification", "classes.tsv", "--num_train_steps 1 --freeze_layers 2"));
