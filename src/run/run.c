@@ -690,11 +690,12 @@ enum status run_train(struct run *run)
 	return OK;
 }
 
-/* Settings of a run that could not start (no memory, weights that do not fit) must not bind the next one. */
+/* Settings of a run that could not start (no memory, no room for checkpoints, weights that do not fit) must not bind the next. */
 static void forget_settings(const struct run *run)
 {
 	char path[PATH_BYTES];
-	if (run->wrote_settings && !run->trained && path_join(path, run->folder.path, "settings.json") == OK)
+	bool started = run->trained && run->training.state.step > 0;
+	if (run->wrote_settings && !started && path_join(path, run->folder.path, "settings.json") == OK)
 		unlink(path);
 }
 

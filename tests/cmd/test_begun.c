@@ -222,6 +222,10 @@ static void failed_before_the_first_step(void **state)
 		       folder, wider, folder);
 	assert_false(file_exists(test_path("failed/data/train.bin")));
 	assert_false(file_exists(test_path("failed/settings.json")));
+	/* No disk holds so many checkpoints. */
+	assert_program(5, "but the disk has",
+		       RUN("failed", "--num_train_steps 99999999 --keep_checkpoints 99999999 --save_checkpoints_steps 1"));
+	assert_false(file_exists(test_path("failed/settings.json")));
 	assert_program(0, "finished", RUN("failed", "--num_train_steps 3"));
 }
 
