@@ -88,9 +88,16 @@ struct shape_limits {
 	struct batch_capacity batch;
 	int32_t longest; /* tokens in the longest sequence */
 	int32_t hidden, heads, intermediate, vocab;
+	int32_t embedding; /* columns of the embeddings and of the rows that meet the vocabulary; 0: hidden */
 	bool training;
 	bool exact; /* batches are not padded (backend_functions.room) */
 };
+
+/* Columns of the widest rows with a norm. */
+static inline int32_t widest_norm(const struct shape_limits *limits)
+{
+	return limits->embedding > limits->hidden ? limits->embedding : limits->hidden;
+}
 
 /* Identifies a run of operations. Equal keys mean the same operations with the same arguments; only the contents of device
  * memory may differ. */

@@ -33,9 +33,9 @@ static size_t kept_bytes(struct backend *be, int64_t heads, int64_t head_size, i
 static size_t workspace_bytes(struct backend *be, const struct shape_limits *limits)
 {
 	size_t rows = (size_t)most_labels(&limits->batch) < LOGIT_ROWS ? (size_t)most_labels(&limits->batch) : LOGIT_ROWS;
-	size_t tokens = (size_t)limits->batch.tokens, hidden = (size_t)limits->hidden, wide = (size_t)limits->intermediate;
-	size_t sums = limits->training ? tokens * hidden * sizeof(float) : 0;
-	size_t operands = be->fp8 ? (limits->training ? 2 : 1) * tokens * (wide > 3 * hidden ? wide : 3 * hidden) : 0;
+	size_t tokens = (size_t)limits->batch.tokens, width = (size_t)widest_norm(limits), wide = (size_t)limits->intermediate;
+	size_t sums = limits->training ? tokens * width * sizeof(float) : 0;
+	size_t operands = be->fp8 ? (limits->training ? 2 : 1) * tokens * (wide > 3 * width ? wide : 3 * width) : 0;
 	return LIBRARY_BYTES + rows * (size_t)limits->vocab * dtype_bytes(be->dtype) + sums + operands;
 }
 

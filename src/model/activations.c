@@ -372,6 +372,7 @@ struct shape_limits model_shape_limits(const struct model_config *config, struct
 		.heads = config->num_attention_heads,
 		.intermediate = model_wide_size(config),
 		.vocab = config->vocab_size,
+		.embedding = model_embedding_size(config),
 		.training = training,
 	};
 }

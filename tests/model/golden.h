@@ -177,15 +177,7 @@ static inline void run_open_heads(struct run *run, const char *device, enum dtyp
 	*run = (struct run){.scalars = {.loss_scale = 1, .seed = 7}};
 	REQUIRE(pool_create(&run->pool, threads));
 	REQUIRE(backend_open(&run->backend, &(struct backend_settings){.device = device, .dtype = dtype, .pool = run->pool}));
-	struct shape_limits limits = {
-		.batch = batch_capacity_of(largest),
-		.longest = largest->longest,
-		.hidden = config->hidden_size,
-		.heads = config->num_attention_heads,
-		.intermediate = config->intermediate_size,
-		.vocab = config->vocab_size,
-		.training = training,
-	};
+	struct shape_limits limits = model_shape_limits(config, batch_capacity_of(largest), largest->longest, training);
 	REQUIRE(model_create(&run->model, run->backend, config, heads));
 	double rates[128];
 	for (int64_t i = 0; i < run->model->parameter_count && run_frozen >= 0; i++)

@@ -2,7 +2,9 @@
  * against itself: packing, accumulation, threads, evaluation. */
 #include "test.h"
 #include "base/rng.h"
+#include "model/forms.h"
 #include "model/golden.h"
+
 #include "backend/cpu_bf16.h"
 #include "backend/open.h"
 
@@ -355,6 +357,38 @@ static void threads_do_not_matter(void **state)
 	free(gradients[1]);
 }
 
+/* Embeddings may be wider than layers, as in ELECTRA's generators: every back end has room for their rows, and each thread for
+ * its own. */
+static void embeddings_may_be_wider(void **state)
+{
+	static const struct {
+		const char *device;
+		enum dtype dtype;
+		int threads;
+	} runs[] = {{"ref", DTYPE_F64, 1}, {"cpu", DTYPE_F32, 1}, {"cpu", DTYPE_F32, 3}};
+	struct model_config config = tiny.config;
+	double *gradients[3];
+	int64_t count = 0;
+	REQUIRE(model_form_find("electra", "a test", &config.form));
+	config.embedding_size = 1152;
+	config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.1;
+	for (int i = 0; i < 3; i++) {
+		struct run run;
+		run_open_heads(&run, runs[i].device, runs[i].dtype, runs[i].threads, &config, &model_heads_words, &tiny.batch,
+			       true);
+		REQUIRE(model_initialize(run.model, &run.replica, 5));
+		run_begin(&run, &tiny.batch);
+		run_batch(&run, &tiny.batch, true, true, true);
+		gradients[i] = run_gradients(&run);
+		count = run.model->slab_count;
+		run_close(&run);
+	}
+	assert_true(distance(gradients[0], gradients[1], count) < 1e-5 * norm_of(gradients[0], count));
+	assert_memory_equal(gradients[1], gradients[2], (size_t)count * sizeof(double));
+	for (int i = 0; i < 3; i++)
+		free(gradients[i]);
+}
+
 static int32_t done_layers[8];
 static int done_count;
 
@@ -555,6 +589,7 @@ int main(void)
 		cmocka_unit_test(headless_steps_are_equal_on_cpu),
 		cmocka_unit_test(headless_steps_are_equal_in_bf16),
 		cmocka_unit_test(threads_do_not_matter),
+		cmocka_unit_test(embeddings_may_be_wider),
 		cmocka_unit_test(layers_are_done_from_the_top),
 		cmocka_unit_test(forward_needs_few_masters),
 	};

@@ -69,27 +69,28 @@ static size_t kernel_bytes(struct backend *be, const struct shape_limits *l, siz
 	if (!l->training)
 		return bytes;
 	int64_t rows = larger(l->batch.tokens, larger(l->batch.sequences, most_labels(&l->batch)));
-	size_t wgrad = cpu_wgrad_workspace_bytes(rows, 3 * (int64_t)l->hidden, l->hidden, threads);
-	wgrad = larger_bytes(wgrad, cpu_wgrad_workspace_bytes(rows, l->intermediate, l->hidden, threads));
-	wgrad = larger_bytes(wgrad, cpu_wgrad_workspace_bytes(rows, l->hidden, l->intermediate, threads));
+	int64_t width = widest_norm(l);
+	size_t wgrad = cpu_wgrad_workspace_bytes(rows, 3 * width, width, threads);
+	wgrad = larger_bytes(wgrad, cpu_wgrad_workspace_bytes(rows, l->intermediate, width, threads));
+	wgrad = larger_bytes(wgrad, cpu_wgrad_workspace_bytes(rows, width, l->intermediate, threads));
 	bytes = larger_bytes(bytes, scratch + wgrad);
-	return larger_bytes(bytes, cpu_wgrad_workspace_bytes(VOCABULARY_ROWS, VOCABULARY_BLOCK, l->hidden, threads));
+	return larger_bytes(bytes, cpu_wgrad_workspace_bytes(VOCABULARY_ROWS, VOCABULARY_BLOCK, width, threads));
 }
 
 /* Lays out the scratch at `base` (NULL: only measures); returns its size in bytes. */
 static size_t scratch_lay_out(struct backend *be, const struct shape_limits *l, struct cpu_scratch *s, void *base)
 {
-	int64_t threads = pool_threads(be->pool), hidden = l->hidden, widest = larger(3 * hidden, l->intermediate);
+	int64_t threads = pool_threads(be->pool), width = widest_norm(l), widest = larger(3 * width, l->intermediate);
 	bool own = cpu_gemm_kernels(be->dtype)->multiply_panel;
 	*s = (struct cpu_scratch){
 		.slices = slice_count(larger(l->batch.tokens, larger(l->batch.sequences, most_labels(&l->batch)))),
 		.tile_floats =
-			own ? larger(KEPT_ROWS * round_up(larger(hidden, KEPT_COLUMNS), GEMM_GROUP), GEMM_ROWS_MOST * GEMM_GROUP)
-			    : ROW_MULTIPLE * round_up(larger(hidden, TILE_COLUMNS), 64),
+			own ? larger(KEPT_ROWS * round_up(larger(width, KEPT_COLUMNS), GEMM_GROUP), GEMM_ROWS_MOST * GEMM_GROUP)
+			    : ROW_MULTIPLE * round_up(larger(width, TILE_COLUMNS), 64),
 		.blocks_bytes = own ? (int64_t)GEMM_ROWS_BYTES : 0,
-		.row_floats = 2 * round_up(hidden, 16),
+		.row_floats = 2 * round_up(width, 16),
 		.part_floats = widest,
-		.bits_bytes = DROPOUT_BYTES(round_up(larger(hidden, l->intermediate), 512)),
+		.bits_bytes = DROPOUT_BYTES(round_up(larger(width, l->intermediate), 512)),
 	};
 	struct arena arena = {.base = base, .capacity = SIZE_MAX / 4};
 	s->tiles = arena_take(&arena, (size_t)(threads * s->tile_floats) * sizeof(float));

@@ -12,7 +12,7 @@ size_t cpu_fp8_operand_bytes(const struct backend *be, const struct shape_limits
 {
 	if (!be->fp8)
 		return 0;
-	int64_t rows = limits->batch.tokens, columns = 3 * (int64_t)limits->hidden;
+	int64_t rows = limits->batch.tokens, columns = 3 * (int64_t)widest_norm(limits);
 	columns = columns > limits->intermediate ? columns : limits->intermediate;
 	return (size_t)(round_up(rows, ROW_MULTIPLE) * columns) * dtype_bytes(be->dtype);
 }

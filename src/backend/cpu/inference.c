@@ -453,9 +453,9 @@ static void inference_attention_fwd(struct replica *r, const struct attention_fw
 void inference_lay_out(struct backend *be, const struct shape_limits *l, struct inference_scratch *s, struct arena *arena)
 {
 	const struct inference_kernels *kernels = inference_kernels();
-	int64_t threads = pool_threads(be->pool), columns = round_up(l->hidden, kernels->panel);
+	int64_t threads = pool_threads(be->pool), columns = round_up(widest_norm(l), kernels->panel);
 	int64_t rows = larger(l->batch.tokens, larger(l->batch.sequences, most_labels(&l->batch)));
-	int64_t widest = larger(3 * (int64_t)l->hidden, l->intermediate);
+	int64_t widest = larger(3 * (int64_t)widest_norm(l), l->intermediate);
 	*s = (struct inference_scratch){
 		.sum_floats = smaller(rows, 2 * LEAST_TASK_ROWS * threads) * columns,
 		.operand_bytes = be->int8 ? rows * int8_row_bytes(kernels, widest) : 0,

@@ -55,7 +55,7 @@ int32_t cuda_position_parts(int32_t sequences, int32_t longest)
 static int64_t embedding_floats(const struct shape_limits *limits)
 {
 	int64_t chunks = (limits->batch.tokens + WORD_CHUNK - 1) / WORD_CHUNK;
-	return larger(2 * chunks, larger(2048, limits->longest)) * limits->hidden;
+	return larger(2 * chunks, larger(2048, limits->longest)) * widest_norm(limits);
 }
 
 /* The capacity of batches as operations see them. */
@@ -71,7 +71,7 @@ static size_t scratch_lay_out(const struct backend *be, const struct shape_limit
 	struct shape_limits own = *asked, *limits = &own;
 	limits->batch = room_of(asked);
 	struct arena arena = {.base = base, .capacity = SIZE_MAX};
-	int64_t widest = 3 * (int64_t)limits->hidden;
+	int64_t widest = 3 * (int64_t)widest_norm(limits);
 	widest = larger(widest, limits->intermediate);
 	widest = larger(widest, (VOCABULARY_PARTS * (int64_t)limits->vocab + ROW_PARTS - 1) / ROW_PARTS);
 	*s = (struct cuda_scratch){.part_floats = widest};
@@ -87,7 +87,7 @@ static size_t scratch_lay_out(const struct backend *be, const struct shape_limit
 	s->logits = arena_take(&arena, (size_t)(s->logit_rows * s->logit_stride) * sizeof(float));
 	if (be->fp8) {
 		int64_t rows = round_up(limits->batch.tokens, FP8_MULTIPLE);
-		s->fp8.operand_bytes = rows * larger(3 * (int64_t)limits->hidden, limits->intermediate);
+		s->fp8.operand_bytes = rows * larger(3 * (int64_t)widest_norm(limits), limits->intermediate);
 		s->fp8.rows = arena_take(&arena, (size_t)s->fp8.operand_bytes);
 		s->fp8.dy_columns = arena_take(&arena, limits->training ? (size_t)s->fp8.operand_bytes : 0);
 		s->fp8.x = arena_take(&arena, sizeof *s->fp8.x);
@@ -120,9 +120,10 @@ static void cuda_replica_release(struct replica *replica)
 static enum status cuda_replica_create(struct backend *be, struct replica *replica, const struct shape_limits *limits)
 {
 	*replica = (struct replica){.backend = be, .operations = be->operations};
-	if (limits->hidden > NORM_WIDTH_LIMIT)
-		return error_hinted(error_set(ERR_USAGE, "a hidden size of %d is more than the %d that the GPU's kernels take",
-					      limits->hidden, NORM_WIDTH_LIMIT),
+	if (widest_norm(limits) > NORM_WIDTH_LIMIT)
+		return error_hinted(error_set(ERR_USAGE,
+					      "a hidden or embedding size of %d is more than the %d that the GPU's kernels take",
+					      widest_norm(limits), NORM_WIDTH_LIMIT),
 				    "give --device cpu");
 	struct cuda_replica *state;
 	enum status status;

@@ -63,7 +63,7 @@ static int64_t shared_scratch(const struct shape_limits *limits)
 /* For an operand rounded to FP8 or int8; a product has up to two besides the weight. */
 static int64_t operand_scratch(const struct backend *be, const struct shape_limits *limits)
 {
-	int64_t rows = limits->batch.tokens, columns = 3 * (int64_t)limits->hidden;
+	int64_t rows = limits->batch.tokens, columns = 3 * (int64_t)widest_norm(limits);
 	return be->fp8 || be->int8 ? rows * (limits->intermediate > columns ? limits->intermediate : columns) : 0;
 }
 
