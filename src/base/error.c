@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/stop.h"
 #include "base/text.h"
 
 /* The only globals of this kind: otherwise every function that can fail would need a pointer for its message. */

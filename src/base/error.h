@@ -63,6 +63,9 @@ const struct error *error_last(void);
  * with error_restore(), which returns its status; never OK. */
 MUST_USE enum status error_restore(const struct error *error);
 
+/* Whether any thread has reported STOPPED: then the process must not end as if its work were complete. */
+bool error_has_stopped(void);
+
 /* Returns a failing status to the caller. */
 #define TRY(call)                                                                                                                \
 	do {                                                                                                                     \

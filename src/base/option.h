@@ -10,9 +10,9 @@
  * second one. Within one origin, a section's own value takes precedence over the general one.
  *
  * Groups: options that belong together are a struct whose members have the options' names, with an array of rows beside it
- * (OPTION_ROW). A command's table splices groups: a row with `group` stands for the rows of that array. Whoever needs the values
- * takes the group by pointer, and asks here where a value comes from, by the address of its member: options_is_open(). To add an
- * option, add a member to a group and a row to its array.
+ * (OPTION_ROW). A command's table splices groups: a row with `group` stands for the rows of that array. Code that needs the
+ * values takes the group by pointer, and asks here where a value comes from, by the address of its member: options_is_open(). To
+ * add an option, add a member to a group and a row to its array.
  */
 #ifndef BASE_OPTION_H
 #define BASE_OPTION_H

@@ -26,9 +26,7 @@ bool stop_requested(void);
 const char *stop_reason(void);
 /* OK, or STOPPED with a message if a stop was requested. */
 MUST_USE enum status stop_check(void);
-/* STOPPED with its message, whoever was asked: this process, or another rank. */
+/* Sets and returns STOPPED with its message, whether this process was asked or another rank. */
 MUST_USE enum status stop_error(void);
-/* Has any thread reported STOPPED (base/error.c)? Then the process must not end as if its work were complete. */
-bool error_has_stopped(void);
 
 #endif
