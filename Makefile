@@ -167,14 +167,17 @@ ISA_FLAGS_neon_mmla = $(ISA_FLAGS_neon_dot)+bf16+i8mm
 # What the other architecture has instead, or does without.
 OTHER_ARCH = $(addprefix src/backend/cpu/,$(if $(ARM64),isa_x86.c onednn.c library.c,isa_arm64.c onednn_absent.c))
 
-# The GPU's kernels are compiled to machine code for these generations, and to PTX, which the driver translates for
-# later ones: the PTX of sm_90, because code for one generation does not run on earlier ones.
-CUDA_ARCHITECTURES = 75 80 90
+# The GPU's kernels are compiled to machine code for these generations (75: T4, RTX 20; 80: A100, RTX 30, RTX 40, L4; 90:
+# H100; 100: B200, B300; 120: RTX 50), as far as the toolkit knows them (12.8 and later know all), and to PTX, which the
+# driver translates for later ones: the PTX of sm_90, because code for one generation does not run on earlier ones. Files
+# that convert to FP8 have instructions that RTX 40 and L4 know and A100 does not.
+CUDA_ARCHITECTURES = 75 80 90 100 120
+CUDA_ARCHITECTURES_FP8 = 89
 CUDA_PTX = 90
 # If the C compiler is called through ccache, so is nvcc.
 NVCC_LAUNCHER = $(if $(findstring ccache,$(shell command -v $(CC))),ccache)
-CUDA_CODE = $(foreach sm,$(CUDA_ARCHITECTURES),-gencode arch=compute_$(sm),code=sm_$(sm)) \
-	-gencode arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX)
+CUDA_CODE = $(foreach sm,$(filter $(CUDA_ARCHITECTURES),$(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code))),\
+	-gencode arch=compute_$(sm),code=sm_$(sm)) -gencode arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX)
 # Files *_wgmma.cu have instructions that exist on Hopper only.
 CUDA_CODE_WGMMA = -gencode arch=compute_90a,code=sm_90a
 NVCC_FLAGS = -std=c++20 -O3 $(if $(LINEINFO),-lineinfo) --threads 2 -Isrc -D_GNU_SOURCE -Xcompiler -fPIC,-Wall,-Wextra
@@ -318,6 +321,7 @@ $(BUILD)/backend/cpu/kernels/%.$(1).o: src/backend/cpu/kernels/%.c $(BUILD)/flag
 endef
 $(foreach isa,$(ISAS),$(eval $(call KERNEL_RULE,$(isa))))
 
+$(BUILD)/backend/cuda/kernels/fp8.cu.o $(BUILD)/backend/cuda/kernels/norm.cu.o: private CUDA_ARCHITECTURES += $(CUDA_ARCHITECTURES_FP8)
 $(BUILD)/backend/cuda/kernels/%_wgmma.cu.o: private CUDA_CODE = $(CUDA_CODE_WGMMA)
 $(BUILD)/backend/cuda/kernels/%.cu.o: src/backend/cuda/kernels/%.cu $(BUILD)/flags | $(CHECKED)
 	@mkdir -p $(@D)

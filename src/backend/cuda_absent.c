@@ -23,7 +23,7 @@ void cuda_libraries(struct library_list *list)
 	(void)list;
 }
 
-bool cuda_is_here(void)
+int cuda_count_gpus(void)
 {
-	return false;
+	return 0;
 }

@@ -99,9 +99,15 @@ bool backend_has_cuda(void)
 	return cuda_is_built();
 }
 
+int backend_count_gpus(void)
+{
+	int count = cuda_count_gpus();
+	return count < GPUS_LIMIT ? count : GPUS_LIMIT;
+}
+
 const char *backend_best_device(void)
 {
-	return cuda_is_here() ? "cuda" : "cpu";
+	return cuda_count_gpus() > 0 ? "cuda" : "cpu";
 }
 
 enum status backend_describe_cpu(struct cpu_description *out)

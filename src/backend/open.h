@@ -22,6 +22,10 @@ MUST_USE enum status backend_describe_cpu(struct cpu_description *out);
 void backend_libraries(struct library_list *list);
 /* Whether this program was built with CUDA. */
 bool backend_has_cuda(void);
+/* How many GPUs the driver sees, at most GPUS_LIMIT. From then on this process sees no others, whatever CUDA_VISIBLE_DEVICES
+ * says. */
+#define GPUS_LIMIT 64
+int backend_count_gpus(void);
 /* "cuda" in a build with CUDA on a machine with a GPU, else "cpu". */
 const char *backend_best_device(void);
 /* The fastest precision here ("bf16" with AVX-512 BF16 or AMX, else "fp32"). */

@@ -1,49 +1,62 @@
 /* Determines this process's rank and the number of ranks, and opens its device. */
 #include "run/machine.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "comm/affinity.h"
 #include "train/ranks.h"
 #include "backend/open.h"
 
-/* Number of GPUs that this process may use, found without the driver, which may only be asked once the ranks have started. */
+/* What the driver says to a process of its own: this one may ask only when CUDA_VISIBLE_DEVICES is final. Ranks that this one
+ * starts find all GPUs named there, and do not ask again. */
+static int64_t ask_driver(void)
+{
+	static int64_t count = -1; /* once this process has asked, its children cannot */
+	int status;
+	if (count >= 0 || !backend_has_cuda())
+		return count > 0 ? count : 0;
+	fflush(NULL);
+	pid_t child = fork();
+	if (child == 0)
+		_exit(backend_count_gpus());
+	bool answered = child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status);
+	count = answered ? WEXITSTATUS(status) : 0;
+	char all[8 * GPUS_LIMIT];
+	for (int64_t i = 0, at = 0; i < count; i++)
+		at += snprintf(all + at, sizeof all - (size_t)at, "%s%lld", i > 0 ? "," : "", (long long)i);
+	if (count > 1)
+		setenv("CUDA_VISIBLE_DEVICES", all, 1);
+	return count;
+}
+
+/* Number of GPUs that this process may use. */
 static int64_t count_devices(void)
 {
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 	int64_t count = 0;
-	if (visible) {
-		/* "0,1" or names; -1 ends the list. */
-		while (*visible && *visible != '-') {
-			count++;
-			visible += strcspn(visible, ",");
-			visible += *visible == ',';
-		}
-		return count;
+	if (!visible)
+		return ask_driver();
+	/* "0,1" or names; -1 ends the list. */
+	while (*visible && *visible != '-') {
+		count++;
+		visible += strcspn(visible, ",");
+		visible += *visible == ',';
 	}
-	DIR *folder = opendir("/dev");
-	for (struct dirent *entry; folder && (entry = readdir(folder));) {
-		const char *digits = entry->d_name + strlen("nvidia");
-		if (strncmp(entry->d_name, "nvidia", strlen("nvidia")) == 0 && *digits &&
-		    strspn(digits, "0123456789") == strlen(digits))
-			count++;
-	}
-	if (folder)
-		closedir(folder);
 	return count;
 }
 
-/* Will this run compute on GPUs? A rank must know before it may ask the driver, which then sees only the rank's GPU. */
+/* Will this run compute on GPUs? */
 static bool is_on_gpus(const struct machine *machine)
 {
 	if (machine->given.device != DEVICE_FASTEST)
 		return machine->given.device == DEVICE_CUDA;
-	if (machine->asked.n_gpus > 0 || machine->place.ranks.size > 1)
-		return backend_has_cuda() && count_devices() > 0;
-	return strcmp(backend_best_device(), "cuda") == 0;
+	if (!backend_has_cuda() || count_devices() == 0)
+		return false;
+	return machine->asked.n_gpus > 0 || machine->place.ranks.size > 1 || strcmp(backend_best_device(), "cuda") == 0;
 }
 
 /* The error for --n_gpus when no GPU can be used: says why, and how to get the same without GPUs. */

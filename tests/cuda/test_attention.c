@@ -130,6 +130,69 @@ static void test_f16_of_little_shared_memory(void **state)
 	test_device(7, 5, DTYPE_F16, 2);
 }
 
+/* The bytes of dqkv in bf16 on a device of compute capability major.minor; the caller frees them and *c. */
+static unsigned char *gradients(int major, int minor, const char *line, struct test_case *c)
+{
+	struct emulated_device before = emulated_device;
+	emulated_device.major = major;
+	emulated_device.minor = minor;
+	struct pool *pool, *ref_pool;
+	struct backend *ref = open_backend("ref", DTYPE_F64, 1, &ref_pool), *be = open_backend("cuda", DTYPE_BF16, 1, &pool);
+	struct replica ref_replica, replica;
+	struct bound b;
+	open_reference_replica(ref, &ref_replica);
+	case_create(c, line, DTYPE_BF16, &ref_replica);
+	assert_ok(be->functions->replica_create(be, &replica, &c->limits));
+	bound_create(&b, c, be, &replica);
+	bound_run(&b);
+	unsigned char *bytes = bound_bytes(&b, find_array(c, "dqkv"));
+	bound_release(&b);
+	be->functions->replica_release(&replica);
+	ref->functions->replica_release(&ref_replica);
+	backend_close(be);
+	backend_close(ref);
+	pool_free(pool);
+	pool_free(ref_pool);
+	emulated_device = before;
+	return bytes;
+}
+
+/* Asserts that sequences of at most `longest` tokens have the same gradients on an H100 and on another device. */
+static void assert_like_h100(int major, int minor, const char *line, int32_t longest)
+{
+	struct test_case here, there;
+	emulated_race_check = false;
+	unsigned char *bytes = gradients(major, minor, line, &here), *others = gradients(9, 0, line, &there);
+	emulated_race_check = true;
+	size_t row = 2 * 3 * (size_t)here.limits.hidden;
+	for (int32_t s = 0; s < here.batch.sequence_count; s++) {
+		int32_t start = here.batch.starts[s], length = here.batch.starts[s + 1] - start;
+		size_t at = GUARD_BYTES + (size_t)start * row;
+		if (length <= longest && memcmp(bytes + at, others + at, (size_t)length * row) != 0)
+			fail_msg("%s: sequence %d of %d tokens has other bits on sm_%d%d", line, s, length, major, minor);
+	}
+	free(bytes);
+	free(others);
+	case_release(&here);
+	case_release(&there);
+}
+
+/* 99 KiB of shared memory (RTX 30, 40, 50, L4): heads of 128 columns never fall back to the kernels without matrix
+ * instructions. */
+static void test_long_sequences_of_large_heads(void **state)
+{
+	(void)state;
+	assert_like_h100(8, 6, "attention_bwd T=390 H=128 heads=1 B=1 longest=390 p=0.1 bias=1", 390);
+	assert_like_h100(12, 0, "attention_bwd T=390 H=128 heads=1 B=1 longest=390 window=70 p=0.1 bias=1", 390);
+}
+
+/* A long sequence does not change what handles short ones. */
+static void a_long_sequence_leaves_short_ones_alone(void **state)
+{
+	(void)state;
+	assert_like_h100(8, 0, "attention_bwd T=900 H=64 heads=1 B=6 longest=512 p=0.1 bias=1", 256);
+}
+
 /* Heads that no kernel can hold are refused before anything runs. */
 static void test_large_heads(void **state)
 {
@@ -159,8 +222,14 @@ static void test_large_heads(void **state)
 /* Backward of one head without tokens, which does nothing but requires the shared memory for `longest` tokens. */
 static void queue_backward(const struct cuda_state *state, int32_t *zeros, int32_t longest)
 {
-	struct kernel_attention a = {
-		.starts = zeros, .samples = (uint32_t *)zeros, .sequences = 1, .heads = 1, .hidden = 64, .longest = longest};
+	struct kernel_attention a = {.starts = zeros,
+				     .samples = (uint32_t *)zeros,
+				     .sequences = 1,
+				     .heads = 1,
+				     .hidden = 64,
+				     .longest = longest,
+				     .above = -1,
+				     .upto = longest};
 	assert_int_equal(kernel_attention_bwd(state->stream, DTYPE_BF16, &a), cudaSuccess);
 }
 
@@ -196,6 +265,8 @@ int main(void)
 		cmocka_unit_test(test_bf16),
 		cmocka_unit_test(test_f16),
 		cmocka_unit_test(test_f16_of_little_shared_memory),
+		cmocka_unit_test(test_long_sequences_of_large_heads),
+		cmocka_unit_test(a_long_sequence_leaves_short_ones_alone),
 		cmocka_unit_test(test_large_heads),
 		cmocka_unit_test(a_shorter_batch_leaves_recorded_graphs_alone),
 	};

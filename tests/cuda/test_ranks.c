@@ -73,6 +73,13 @@ static void more_gpus_than_there_are(void **state)
 		       "--n_gpus 3: this process has no GPU to use\nhint: to train on CPUs with that many "
 		       "processes, give --ranks 3",
 		       RUN, corpus, config, test_folder, "odd", "--n_gpus 3");
+	/* Without the variable the driver counts them. */
+	unsetenv("CUDA_VISIBLE_DEVICES");
+	setenv("EMULATED_DEVICE", "2,13000,90,16000000000", 1);
+	train("counted", "--precision fp32 --n_gpus 4");
+	assert_same_end("replicas", "counted");
+	assert_program(ERR_USAGE, "--n_gpus 3: this process sees 2 GPUs", RUN, corpus, config, test_folder, "odd", "--n_gpus 3");
+	unsetenv("EMULATED_DEVICE");
 	setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3", 1);
 }
 

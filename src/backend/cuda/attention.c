@@ -1,13 +1,13 @@
 /* Attention: which kernels handle a call.
  *
  *   forward    the matrix kernel for bf16 and f16 with heads of 32, 64 or 128 columns, else the general one
- *   backward   if a block can hold the gradients of all queries of a head: one block for each head of each sequence; for
- *   longer sequences, and for windows, two kernels, the second of which recomputes scores; else the general ones
+ *   backward   one block for each head of each sequence, if a block can hold the gradients of all queries of a head; for longer
+ *              sequences, and for windows, two kernels, the second of which recomputes scores; else the general ones
  *
  * On Hopper, kernels with wgmma replace the matrix kernels for heads of 64 columns, except those for longer sequences and
- * windows, unless BERTC_ATTENTION=mma. The choice depends only on type, head size, longest sequence and the GPU's shared memory.
- * With dropout, the matrix kernels' forward saves its mask in lse's twin for backward. Bias gradients are column sums of each
- * sequence, added in sequence order. */
+ * windows, unless BERTC_ATTENTION=mma. The choice depends only on type, head size, a sequence's length and the GPU's shared
+ * memory. With dropout, the matrix kernels' forward saves its mask in lse's twin for backward. Bias gradients are column sums of
+ * each sequence, added in sequence order. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +40,8 @@ static struct kernel_attention arguments(const struct replica *r, const struct b
 		.heads = heads,
 		.hidden = hidden,
 		.longest = batch->longest,
+		.above = -1,
+		.upto = batch->longest,
 		.window = windowed ? window : INT32_MAX / 2,
 		.windowed = windowed,
 		.tokens = lse->columns,
@@ -55,7 +57,8 @@ static struct kernel_attention arguments(const struct replica *r, const struct b
 
 static bool has_matrix_kernels(const struct cuda_state *state, enum dtype dtype, int32_t head_size)
 {
-	return kernel_attention_has(dtype, head_size) && kernel_attention_fwd_shared(head_size) <= state->shared_limit;
+	return kernel_attention_has(dtype, head_size) && kernel_attention_fwd_shared(head_size) <= state->shared_limit &&
+	       kernel_attention_bwd_long_shared(head_size) <= state->shared_limit;
 }
 
 size_t cuda_kept_bytes(struct backend *be, int64_t heads, int64_t head_size, int64_t longest,
@@ -83,6 +86,33 @@ void cuda_attention_fwd(struct replica *r, const struct attention_fwd *a)
 	}
 }
 
+/* One launch for each class of lengths that the batch may have: what handles a sequence, and how much memory its blocks take,
+ * depends on its own length and not on the longest. Blocks of other sequences return at once. */
+static void matrix_bwd(struct replica *r, enum dtype dtype, struct kernel_attention k, int64_t tokens)
+{
+	const struct cuda_state *state = cuda_state(r);
+	int32_t head_size = k.hidden / k.heads,
+		room = k.windowed ? 0 : kernel_attention_bwd_longest(head_size, state->shared_limit);
+	const int32_t bounds[] = {room < ATTENTION_SHORT ? room : ATTENTION_SHORT, room, k.longest};
+	bool wgmma = state->wgmma && head_size == 64;
+	for (size_t i = 0; i < sizeof bounds / sizeof *bounds && k.above < k.longest; i++) {
+		k.upto = bounds[i] < k.longest ? bounds[i] : k.longest;
+		/* if one sequence is that short, the others cannot have the rest */
+		bool none = k.upto < k.longest && tokens > (k.sequences - 1) * (int64_t)k.longest + k.upto;
+		if (k.upto <= k.above || k.upto == 0 || none)
+			continue;
+		if (k.upto <= room) {
+			cuda_run(r, (wgmma ? kernel_attention_bwd_wgmma : kernel_attention_bwd)(state->stream, dtype, &k),
+				 "attention_bwd");
+		} else {
+			cuda_run(r, kernel_attention_bwd_long(state->stream, dtype, &k, state->shared_limit), "attention_bwd");
+			if (k.sums)
+				cuda_run(r, kernel_attention_sums(state->stream, dtype, &k), "attention_bwd");
+		}
+		k.above = k.upto;
+	}
+}
+
 void cuda_attention_bwd(struct replica *r, const struct attention_bwd *a)
 {
 	struct kernel_attention k = arguments(r, a->batch, &a->dropout, a->heads, a->window, &a->qkv, &a->lse);
@@ -91,28 +121,21 @@ void cuda_attention_bwd(struct replica *r, const struct attention_bwd *a)
 	k.dqkv = a->dqkv.data;
 	k.sums = a->bias ? cuda_scratch(r)->attention_sums : NULL;
 	enum dtype dtype = a->qkv.dtype;
-	int32_t head_size = k.hidden / k.heads;
 	cudaStream_t stream = cuda_stream(r);
-	size_t limit = cuda_state(r)->shared_limit;
-	bool matrix = has_matrix_kernels(cuda_state(r), dtype, head_size), summed = false;
-	k.kept = a->lse.twin;
-	BUG_IF(matrix && k.threshold > 0 && !k.kept);
-	k.largest = cuda_largest(&a->dqkv);
-	if (matrix && !k.windowed && kernel_attention_bwd_shared(head_size, k.longest) <= limit) {
-		bool wgmma = cuda_state(r)->wgmma && head_size == 64;
-		cuda_run(r, (wgmma ? kernel_attention_bwd_wgmma : kernel_attention_bwd)(stream, dtype, &k), "attention_bwd");
-		summed = true;
-	} else if (matrix && kernel_attention_bwd_long_shared(head_size, k.longest) <= limit) {
-		cuda_run(r, kernel_attention_bwd_long(stream, dtype, &k), "attention_bwd");
+	if (has_matrix_kernels(cuda_state(r), dtype, k.hidden / k.heads)) {
+		k.kept = a->lse.twin;
+		BUG_IF(k.threshold > 0 && !k.kept);
+		k.largest = cuda_largest(&a->dqkv);
+		matrix_bwd(r, dtype, k, a->batch->token_count);
 	} else {
 		cuda_run(r, kernel_attention_any_bwd(stream, dtype, &k), "attention_bwd");
+		if (k.sums)
+			cuda_run(r, kernel_attention_sums(stream, dtype, &k), "attention_bwd");
 		cuda_largest_pass(r, "attention_bwd", &a->dqkv);
 	}
-	if (!a->bias)
-		return;
-	if (!summed)
-		cuda_run(r, kernel_attention_sums(stream, dtype, &k), "attention_bwd");
-	cuda_add_parts(r, k.sums, k.sequences, 3 * (int64_t)k.hidden, a->bias->gradient.data, a->overwrite, "attention_bwd");
+	if (a->bias)
+		cuda_add_parts(r, k.sums, k.sequences, 3 * (int64_t)k.hidden, a->bias->gradient.data, a->overwrite,
+			       "attention_bwd");
 }
 
 void cuda_rotary(struct replica *r, const struct rotary *a)

@@ -11,8 +11,8 @@
 MUST_USE enum status cuda_backend_open(struct backend *be, const struct backend_settings *settings);
 /* Whether this is the real back end, not the stub of a build without CUDA. */
 bool cuda_is_built(void);
-/* Whether there is a GPU, and a driver that this build can use. */
-bool cuda_is_here(void);
+/* How many GPUs there are; 0 without a driver that this build can use. */
+int cuda_count_gpus(void);
 /* The NVIDIA libraries that this build would use; loads them. */
 void cuda_libraries(struct library_list *list);
 /* BF16 from sm_80 on, F16 on sm_75; F32 if there is no GPU. */

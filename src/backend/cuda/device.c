@@ -366,16 +366,16 @@ bool cuda_is_built(void)
 	return true;
 }
 
-bool cuda_is_here(void)
+int cuda_count_gpus(void)
 {
 	int count = 0;
-	return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+	return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
 enum dtype cuda_best_dtype(void)
 {
 	int major = 0;
-	if (!cuda_is_here() || cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) != cudaSuccess)
+	if (cuda_count_gpus() == 0 || cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) != cudaSuccess)
 		return DTYPE_F32;
 	return major >= 8 ? DTYPE_BF16 : DTYPE_F16;
 }

@@ -18,7 +18,8 @@ enum status cuda_error(cudaError_t error, const char *call)
 			status = error_set(ERR_RESOURCE,
 					   "the NVIDIA driver is too old: it knows CUDA %d.%d, this program needs %d.%d",
 					   driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
-			error_hint("install a newer NVIDIA driver, or give --device cpu");
+			error_hint("install a newer NVIDIA driver%s, or give --device cpu",
+				   driver >= 12000 ? ", build this program with the toolkit of CUDA 12" : "");
 		}
 		break;
 	}

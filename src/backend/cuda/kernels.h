@@ -489,8 +489,9 @@ struct kernel_attention {
 	const int32_t *order;    /* [sequences] order in which sequences are processed, or NULL: by number */
 	const uint32_t *samples; /* [sequences] */
 	int32_t sequences, heads, hidden;
-	int32_t longest; /* no sequence is longer */
-	int32_t window;  /* tokens that a token sees to each side; without a window, more than there are */
+	int32_t longest;     /* no sequence is longer */
+	int32_t above, upto; /* backward, sums: of sequences of more than `above` tokens, and at most `upto` */
+	int32_t window;      /* tokens that a token sees to each side; without a window, more than there are */
 	bool windowed;
 	int64_t tokens;     /* columns of lse */
 	float scale;        /* of scores */
@@ -517,14 +518,17 @@ size_t kernel_attention_fwd_shared(int32_t head_size);
 cudaError_t kernel_attention_fwd(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);
 /* attention_fwd_wgmma.cu: the same for heads of 64 columns, on GPUs of compute capability 9.0 only. */
 cudaError_t kernel_attention_fwd_wgmma(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);
-/* attention_bwd.cu: one block handles one head of a whole sequence. */
-size_t kernel_attention_bwd_shared(int32_t head_size, int32_t longest);
+/* attention_bwd.cu: one block handles one head of a whole sequence of at most ..._longest() tokens, 0 if no block can. Blocks of
+ * sequences of up to ATTENTION_SHORT tokens share multiprocessors. */
+#define ATTENTION_SHORT 128
+int32_t kernel_attention_bwd_longest(int32_t head_size, size_t shared_limit);
 cudaError_t kernel_attention_bwd(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);
 /* attention_bwd_wgmma.cu: the same for heads of 64 columns, on GPUs of compute capability 9.0 only. */
 cudaError_t kernel_attention_bwd_wgmma(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);
-/* attention_bwd_long.cu: for sequences too long for that, and windows; leaves `sums` to kernel_attention_sums. */
-size_t kernel_attention_bwd_long_shared(int32_t head_size, int32_t longest);
-cudaError_t kernel_attention_bwd_long(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);
+/* attention_bwd_long.cu: for any length, and windows; leaves `sums` to kernel_attention_sums. */
+size_t kernel_attention_bwd_long_shared(int32_t head_size);
+cudaError_t kernel_attention_bwd_long(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a,
+				      size_t shared_limit);
 /* attention_any.cu: without matrix instructions, for any type and heads of up to 256 columns; leaves `sums` to
  * kernel_attention_sums. */
 #define ATTENTION_HEAD_LIMIT 256

@@ -635,7 +635,9 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device)
 	out->major = emulated_device.major;
 	out->minor = emulated_device.minor;
 	out->multiProcessorCount = emulated_device.processors;
-	out->sharedMemPerBlockOptin = emulated_device.major >= 9 ? 227 << 10 : emulated_device.major == 8 ? 163 << 10 : 64 << 10;
+	int capability = 10 * emulated_device.major + emulated_device.minor;
+	bool desktop = capability == 86 || capability == 89 || capability >= 120;
+	out->sharedMemPerBlockOptin = (desktop ? 99 : capability >= 90 ? 227 : capability >= 80 ? 163 : 64) << 10;
 	return result(ready());
 }
 

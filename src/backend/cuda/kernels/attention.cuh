@@ -110,6 +110,12 @@ DEVICE attention_head find_head(const struct kernel_attention &a, int sequence, 
 	return {start, a.starts[number + 1] - start, head, number, a.samples[number]};
 }
 
+/* Whether a sequence is of the class of lengths that is being processed. */
+DEVICE bool in_class(const struct kernel_attention &a, int length)
+{
+	return length > a.above && length <= a.upto;
+}
+
 /* The part of dropout's counters that is common to a block; threshold 0: no dropout. */
 struct attention_dropout {
 	uint64_t seed;

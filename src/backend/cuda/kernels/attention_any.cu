@@ -285,7 +285,7 @@ __global__ void __launch_bounds__(THREADS) attention_any_queries_kernel(struct k
 template <typename T> __global__ void attention_sums_kernel(struct kernel_attention a)
 {
 	int sequence = (int)blockIdx.x, column = (int)(blockIdx.y * blockDim.x + threadIdx.x), columns = 3 * a.hidden;
-	if (column >= columns)
+	if (column >= columns || !in_class(a, a.starts[sequence + 1] - a.starts[sequence]))
 		return;
 	const T *from = static_cast<const T *>(a.dqkv) + column;
 	float sum = 0;

@@ -37,11 +37,13 @@ template <typename E, int D> cudaError_t start_mma(const struct kernel_attention
 }
 } // namespace
 
-extern "C" size_t kernel_attention_bwd_shared(int32_t head_size, int32_t longest)
+extern "C" int32_t kernel_attention_bwd_longest(int32_t head_size, size_t shared_limit)
 {
-	return head_size == 32   ? shared_bytes<32>(longest)
-	       : head_size == 64 ? shared_bytes<64>(longest)
-				 : shared_bytes<128>(longest);
+	auto shared = head_size == 32 ? shared_bytes<32> : head_size == 64 ? shared_bytes<64> : shared_bytes<128>;
+	int32_t longest = 0;
+	while (shared(longest + QUERIES) <= shared_limit)
+		longest += QUERIES;
+	return longest;
 }
 
 extern "C" cudaError_t kernel_attention_bwd(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a)

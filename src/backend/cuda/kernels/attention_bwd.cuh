@@ -25,36 +25,42 @@ template <int D, int WARPS, bool DQ> struct backward_layout {
 	{
 		return reinterpret_cast<const uint16_t *>(shared + kept + buffer * kept_bytes) + warp * QUERIES;
 	}
-	static constexpr int sums = kept + 2 * kept_bytes;              /* float (WARPS, 3, D) */
-	static constexpr int lse = sums + (DQ ? WARPS * 3 * D * 4 : 0); /* float (queries), then delta, then dq */
+	static constexpr int sums = kept + 2 * kept_bytes;                     /* float (WARPS, 3, D) */
+	static constexpr int statistics = sums + (DQ ? WARPS * 3 * D * 4 : 0); /* float2 (queries), then dq */
 };
 
-/* Loads lse, in powers of 2, and computes delta for all queries of a head; padding queries get probability 0. */
+/* Loads lse, in powers of 2, and computes delta, a pair for each query of a head; padding queries get probability 0. */
 template <typename E, int D, int THREADS>
-DEVICE void load_statistics(const struct kernel_attention &a, const attention_head &h, float *lse, float *delta, int first,
-			    int count)
+DEVICE void load_statistics(const struct kernel_attention &a, const attention_head &h, float2 *statistics, int first, int count)
 {
-	constexpr int lanes = D / 8; /* per row */
-	int row = (int)(threadIdx.x) / lanes, part = (int)(threadIdx.x) % lanes;
-	for (; row < count; row += THREADS / lanes) {
-		int query = first + row;
-		float product = 0, power = 1e30f;
-		if (query < h.length) {
-			int64_t at = (h.start + query) * (int64_t)(a.hidden) + h.head * D + part * 8;
-			float dy[BLOCK], y[BLOCK];
-			load_vector(static_cast<const E *>(a.dy) + at, dy);
-			load_vector(static_cast<const E *>(a.y) + at, y);
+	constexpr int lanes = D / 8 /* per row */, STEP = THREADS / lanes, ROWS = 4 /* loaded at once */;
+	int own = (int)(threadIdx.x) / lanes, part = (int)(threadIdx.x) % lanes;
+	int64_t column = h.head * D + part * 8;
+	for (int row = own; row < count; row += ROWS * STEP) {
+		raw_block<E> dy[ROWS], y[ROWS];
+		float power[ROWS];
 #pragma unroll
-			for (int i = 0; i < BLOCK; i++)
-				product = fmaf(dy[i], y[i], product);
-			power = a.lse[h.head * a.tokens + h.start + query] * 1.44269504f;
+		for (int i = 0; i < ROWS; i++) {
+			int query = min(first + row + i * STEP, h.length - 1);
+			int64_t at = (h.start + query) * (int64_t)a.hidden + column;
+			dy[i] = load_raw<true>(static_cast<const E *>(a.dy) + at, 0, BLOCK);
+			y[i] = load_raw<true>(static_cast<const E *>(a.y) + at, 0, BLOCK);
+			power[i] = a.lse[h.head * a.tokens + h.start + query];
 		}
 #pragma unroll
-		for (int step = lanes / 2; step > 0; step /= 2)
-			product += __shfl_xor_sync(ALL_LANES, product, step);
-		if (part == 0) {
-			lse[row] = power;
-			delta[row] = product;
+		for (int i = 0; i < ROWS; i++) {
+			bool there = first + row + i * STEP < h.length;
+			float product = 0, left[BLOCK], right[BLOCK];
+			unpack_block(dy[i], left);
+			unpack_block(y[i], right);
+#pragma unroll
+			for (int j = 0; j < BLOCK; j++)
+				product = fmaf(left[j], right[j], product);
+#pragma unroll
+			for (int step = lanes / 2; step > 0; step /= 2)
+				product += __shfl_xor_sync(ALL_LANES, product, step);
+			if (part == 0 && row + i * STEP < count)
+				statistics[row + i * STEP] = {there ? power[i] * 1.44269504f : 1e30f, there ? product : 0};
 		}
 	}
 }
@@ -63,21 +69,22 @@ DEVICE void load_statistics(const struct kernel_attention &a, const attention_he
  * tile_source; without dropout there are zeros. */
 template <int WARPS> struct kept_source {
 	const uint16_t *from;
-	int stride, row, chunk; /* of 16 keys; of 8 queries, 16 bytes */
+	int stride, row, chunk, own; /* of 16 keys; of 8 queries, 16 bytes */
 	bool any;
 
 	DEVICE kept_source(const struct kernel_attention &a, const attention_head &h)
 	    : stride(kept_stride(a)), row((int)threadIdx.x / (QUERIES / 8)), chunk((int)threadIdx.x % (QUERIES / 8)),
 	      any(a.threshold > 0)
 	{
-		from = kept_words(a, h, KEPT_KEYS * row) + 8 * chunk;
+		from = kept_words(a, h, 0);
+		own = settled(row * stride + 8 * chunk);
 	}
 	DEVICE void load(char *tile, int query, int key, int length) const
 	{
 		bool there = any && key + KEPT_KEYS * row < length && query + 8 * chunk < length;
 		if (row < WARPS)
-			copy_async16(tile + (row * QUERIES + 8 * chunk) * 2, from + key / KEPT_KEYS * (int64_t)stride + query,
-				     there ? 16 : 0);
+			copy_async16(tile + (row * QUERIES + 8 * chunk) * 2,
+				     from + key / KEPT_KEYS * (int64_t)stride + (query + own), there ? 16 : 0);
 	}
 };
 
@@ -96,7 +103,7 @@ template <typename E, int D, int PART, bool WINDOW = false> struct warp_keys {
 		const char *k, *v, *q, *dy;
 		char *ds;
 		const uint16_t *kept;
-		const float *lse, *delta;
+		const float2 *statistics;
 		int query, key, length;
 	};
 
@@ -147,8 +154,8 @@ template <typename E, int D, int PART, bool WINDOW = false> struct warp_keys {
 		}
 #pragma unroll
 		for (int n = 0; n < PARTS; n++) {
-			float2 power = *reinterpret_cast<const float2 *>(at.lse + row + 8 * n),
-			       mean = *reinterpret_cast<const float2 *>(at.delta + row + 8 * n);
+			/* lse and delta of two queries */
+			float4 pair = *reinterpret_cast<const float4 *>(at.statistics + row + 8 * n);
 			/* the words of two queries; the lane's keys are in the highest bits of the bytes */
 			uint32_t drops = *reinterpret_cast<const uint32_t *>(at.kept + row + 8 * n) << g;
 #pragma unroll
@@ -157,9 +164,9 @@ template <typename E, int D, int PART, bool WINDOW = false> struct warp_keys {
 				for (int half = 0; half < 2; half++) {
 					bool stays = !(drops & 128u << (16 * e + 8 * half));
 					float &score = s[n][2 * half + e], &gradient = dp[n][2 * half + e];
-					float p = exp2_approximate(fmaf(score, scale, -(e ? power.y : power.x)));
+					float p = exp2_approximate(fmaf(score, scale, -(e ? pair.z : pair.x)));
 					score = stays ? p : 0.f;
-					gradient = p * ((stays ? gradient * a.dropout_scale : 0.f) - (e ? mean.y : mean.x));
+					gradient = p * ((stays ? gradient * a.dropout_scale : 0.f) - (e ? pair.w : pair.y));
 				}
 			}
 		}

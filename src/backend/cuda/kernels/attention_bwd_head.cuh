@@ -1,7 +1,7 @@
 /* Backward attention where a block handles one whole head of one sequence: 8 warps of 16 keys each process one block of keys
  * after another, looping over the queries in tiles of 64, with two tiles in flight; ds' is multiplied by k through shared
  * memory. dq is summed in shared memory, in fragments that always belong to the same thread, in key order, so no sum depends
- * on scheduling. A sequence of up to 128 tokens is a single block of keys, and its dq is written out directly. */
+ * on scheduling. A sequence of up to ATTENTION_SHORT tokens is a single block of keys, and its dq is written out directly. */
 #ifndef BACKEND_CUDA_KERNELS_ATTENTION_BWD_HEAD_CUH
 #define BACKEND_CUDA_KERNELS_ATTENTION_BWD_HEAD_CUH
 
@@ -32,13 +32,15 @@ __global__ void __launch_bounds__(256, ONE &&D <= 64 ? 2 : 1) attention_bwd_kern
 	constexpr int WARPS = 8, THREADS = 32 * WARPS, HALF = D / 16;
 	using layout = backward_layout<D, WARPS, true>;
 	char *shared = reinterpret_cast<char *>(shared_start());
-	int room = (a.longest + QUERIES - 1) / QUERIES * QUERIES;
-	float *sums = reinterpret_cast<float *>(shared + layout::sums), *lse = reinterpret_cast<float *>(shared + layout::lse),
-	      *delta = lse + room;
+	int room = (a.upto + QUERIES - 1) / QUERIES * QUERIES;
+	float *sums = reinterpret_cast<float *>(shared + layout::sums);
+	float2 *statistics = reinterpret_cast<float2 *>(shared + layout::statistics);
 	int warp = KEYS::warp(), lane = lane_index();
 
 	int item = (int)(blockIdx.x);
 	attention_head h = find_head(a, item / a.heads, item % a.heads);
+	if (!in_class(a, h.length))
+		return;
 	if (h.length <= 0) {
 		store_sums<D, 0>(a, h, nullptr);
 		return;
@@ -58,11 +60,11 @@ __global__ void __launch_bounds__(256, ONE &&D <= 64 ? 2 : 1) attention_bwd_kern
 	kept.load(shared + layout::kept, 0, 0, h.length);
 	copy_commit();
 	int query_tiles = (h.length + QUERIES - 1) / QUERIES, key_blocks = ONE ? 1 : (h.length + layout::keys - 1) / layout::keys;
-	load_statistics<E, D, THREADS>(a, h, lse, delta, 0, query_tiles * QUERIES);
+	load_statistics<E, D, THREADS>(a, h, statistics, 0, query_tiles * QUERIES);
 	for (int i = threadIdx.x; i < WARPS * 3 * D; i += THREADS)
 		sums[i] = 0;
 
-	float4 *dq_sum = reinterpret_cast<float4 *>(delta + room) + warp * HALF * 32 + lane; /* this thread's own part */
+	float4 *dq_sum = reinterpret_cast<float4 *>(statistics + room) + warp * HALF * 32 + lane; /* this thread's own part */
 	int first = warp * 16 / KEYS::TOGETHER * KEYS::TOGETHER, own = first * tile_row<D>::bytes;
 	for (int j = 0; j < key_blocks; j++) {
 		int block_key = j * layout::keys, key = block_key + 16 * warp, keys = min(layout::keys, h.length - block_key);
@@ -90,7 +92,7 @@ __global__ void __launch_bounds__(256, ONE &&D <= 64 ? 2 : 1) attention_bwd_kern
 				mine.meet(a,
 					  {shared + layout::k + own, shared + layout::v + own, shared + layout::q + now,
 					   shared + layout::dy + now, shared + layout::ds, layout::kept_of(shared, warp, buffer),
-					   lse + i * QUERIES, delta + i * QUERIES, i * QUERIES, key, h.length});
+					   statistics + i * QUERIES, i * QUERIES, key, h.length});
 			KEYS::fence();
 			__syncthreads();
 			int query = i * QUERIES + warp % 4 * 16;
@@ -137,26 +139,24 @@ __global__ void __launch_bounds__(256, ONE &&D <= 64 ? 2 : 1) attention_bwd_kern
 	store_sums<D, WARPS>(a, h, sums);
 }
 
-constexpr int ONE_BLOCK = 128; /* keys */
-
 template <int D> size_t shared_bytes(int longest)
 {
 	int room = (longest + QUERIES - 1) / QUERIES * QUERIES;
-	return (size_t)(backward_layout<D, 8, true>::lse + room * 8 + (longest > ONE_BLOCK ? room * D * 4 : 0));
+	return (size_t)(backward_layout<D, 8, true>::statistics + room * 8 + (longest > ATTENTION_SHORT ? room * D * 4 : 0));
 }
 
 /* ONE_KEYS and MORE_KEYS: KEYS for sequences of one block, and for longer ones. */
 template <typename E, int D, typename ONE_KEYS, typename MORE_KEYS>
 cudaError_t start(const struct kernel_attention &a, cudaStream_t stream)
 {
-	bool one = a.longest <= ONE_BLOCK;
+	bool one = a.upto <= ATTENTION_SHORT;
 	auto kernel =
 		one ? attention_bwd_kernel<E, D, ONE_KEYS, true, false> : attention_bwd_kernel<E, D, MORE_KEYS, false, false>;
 	if constexpr (has_largest<E>)
 		if (a.largest != nullptr)
 			kernel = one ? attention_bwd_kernel<E, D, ONE_KEYS, true, true>
 				     : attention_bwd_kernel<E, D, MORE_KEYS, false, true>;
-	size_t shared = shared_bytes<D>(a.longest);
+	size_t shared = shared_bytes<D>(a.upto);
 	cudaError_t error = allow_shared(kernel, shared);
 	unsigned blocks = (unsigned)a.heads * (unsigned)a.sequences;
 	return error != cudaSuccess ? error : launch(kernel, blocks, 256, shared, stream, a);

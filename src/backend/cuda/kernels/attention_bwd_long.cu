@@ -4,20 +4,21 @@
 
 namespace
 {
-enum { WARPS = 4, THREADS = 32 * WARPS, ROWS = 16 * WARPS /* keys or queries per block */ };
+enum { WARPS = 4, THREADS = 32 * WARPS, ROWS = 16 * WARPS /* keys or queries per block */, TWO_TILES = 2 * QUERIES };
 
+/* `whole`: lse and delta of all queries are in shared memory, and not those of two tiles only. */
 template <typename E, int D, bool WINDOW>
-__global__ void __launch_bounds__(THREADS, 1) attention_keys_kernel(struct kernel_attention a)
+__global__ void __launch_bounds__(THREADS, 1) attention_keys_kernel(struct kernel_attention a, bool whole)
 {
 	using layout = backward_layout<D, WARPS, false>;
 	char *shared = reinterpret_cast<char *>(shared_start());
-	int room = (a.longest + QUERIES - 1) / QUERIES * QUERIES, warp = (int)threadIdx.x / WARP;
-	float *lse = reinterpret_cast<float *>(shared + layout::lse), *delta = lse + room;
+	int warp = (int)threadIdx.x / WARP;
+	float2 *statistics = reinterpret_cast<float2 *>(shared + layout::statistics);
 
-	int blocks = (a.longest + ROWS - 1) / ROWS, item = (int)blockIdx.x;
+	int blocks = (a.upto + ROWS - 1) / ROWS, item = (int)blockIdx.x;
 	attention_head h = find_head(a, item / a.heads / blocks, item % a.heads);
 	int first = item / a.heads % blocks * ROWS;
-	if (first >= h.length)
+	if (first >= h.length || !in_class(a, h.length))
 		return;
 	int stride = 3 * a.hidden;
 	const E *from = static_cast<const E *>(a.qkv) + h.start * (int64_t)stride + h.head * D;
@@ -34,7 +35,8 @@ __global__ void __launch_bounds__(THREADS, 1) attention_keys_kernel(struct kerne
 	kept.load(shared + layout::kept + first_tile % 2 * layout::kept_bytes, start, first, h.length);
 	copy_commit();
 	int tiles = (end + QUERIES - 1) / QUERIES, key = first + 16 * warp, own = warp * 16 * tile_row<D>::bytes;
-	load_statistics<E, D, THREADS>(a, h, lse + start, delta + start, start, tiles * QUERIES - start);
+	int place = whole ? start : start % TWO_TILES;
+	load_statistics<E, D, THREADS>(a, h, statistics + place, start, whole ? tiles * QUERIES - start : QUERIES);
 
 	warp_keys<E, D, (D > 64 ? 16 : 32), WINDOW> mine;
 	for (int i = first_tile; i < tiles; i++) {
@@ -47,11 +49,13 @@ __global__ void __launch_bounds__(THREADS, 1) attention_keys_kernel(struct kerne
 			dy.template load<QUERIES>(shared + layout::dy + then, next, h.length);
 			kept.load(shared + layout::kept + (i + 1) % 2 * layout::kept_bytes, next, first, h.length);
 			copy_commit();
+			if (!whole)
+				load_statistics<E, D, THREADS>(a, h, statistics + next % TWO_TILES, next, QUERIES);
 		}
 		if (key < h.length)
 			mine.meet(a, {shared + layout::k + own, shared + layout::v + own, shared + layout::q + now,
-				      shared + layout::dy + now, nullptr, layout::kept_of(shared, warp, i % 2), lse + query,
-				      delta + query, query, key, h.length});
+				      shared + layout::dy + now, nullptr, layout::kept_of(shared, warp, i % 2),
+				      statistics + (whole ? query : query % TWO_TILES), query, key, h.length});
 	}
 	if (key < h.length) {
 		E *dk = static_cast<E *>(a.dqkv) + (h.start + key) * (int64_t)stride + h.head * D + a.hidden;
@@ -62,10 +66,10 @@ __global__ void __launch_bounds__(THREADS, 1) attention_keys_kernel(struct kerne
 	}
 }
 
-/* ds = p (dp - delta) for 16 queries and 64 keys, in place of s. */
+/* ds = p (dp - delta) for 16 queries and 64 keys, in place of s. `statistics`: lse and delta of the lane's two queries. */
 template <bool WINDOW>
-DEVICE void score_gradients(const struct kernel_attention &a, float (&s)[8][4], const float (&dp)[8][4], const float (&power)[2],
-			    const float (&mean)[2], uint32_t drops, int query, int key, int length)
+DEVICE void score_gradients(const struct kernel_attention &a, float (&s)[8][4], const float (&dp)[8][4],
+			    const float2 (&statistics)[2], uint32_t drops, int query, int key, int length)
 {
 	const drop_fragments dropped(drops);
 	float scale = a.scale * 1.44269504f;
@@ -75,10 +79,10 @@ DEVICE void score_gradients(const struct kernel_attention &a, float (&s)[8][4], 
 #pragma unroll
 		for (int e = 0; e < 4; e++) {
 			bool stays = !dropped.has(n, e);
-			float p = exp2_approximate(fmaf(s[n][e], scale, -power[e / 2]));
+			float p = exp2_approximate(fmaf(s[n][e], scale, -statistics[e / 2].x));
 			bool seen = !WINDOW || abs(ahead + 8 * n + e % 2 - e / 2 * 8) <= a.window;
 			p = seen && key + 8 * n + 2 * t + e % 2 < length ? p : 0.f;
-			s[n][e] = p * ((stays ? dp[n][e] * a.dropout_scale : 0.f) - mean[e / 2]);
+			s[n][e] = p * ((stays ? dp[n][e] * a.dropout_scale : 0.f) - statistics[e / 2].y);
 		}
 	}
 }
@@ -89,12 +93,12 @@ __global__ void __launch_bounds__(THREADS, 1) attention_queries_kernel(struct ke
 	constexpr int TILES = D / 8, STEPS = D / 16, KEYS = 64, TILE_BYTES = 64 * tile_row<D>::bytes;
 	char *q_tile = reinterpret_cast<char *>(shared_start()), *dy_tile = q_tile + TILE_BYTES, *k_tile = dy_tile + TILE_BYTES,
 	     *v_tile = k_tile + 2 * TILE_BYTES;
-	float *lse = reinterpret_cast<float *>(v_tile + 2 * TILE_BYTES), *delta = lse + ROWS;
+	float2 *statistics = reinterpret_cast<float2 *>(v_tile + 2 * TILE_BYTES);
 
-	int blocks = (a.longest + ROWS - 1) / ROWS, item = (int)blockIdx.x, warp = (int)threadIdx.x / WARP;
+	int blocks = (a.upto + ROWS - 1) / ROWS, item = (int)blockIdx.x, warp = (int)threadIdx.x / WARP;
 	attention_head h = find_head(a, item / a.heads / blocks, item % a.heads);
 	int first = item / a.heads % blocks * ROWS, query = first + 16 * warp;
-	if (first >= h.length)
+	if (first >= h.length || !in_class(a, h.length))
 		return;
 	int stride = 3 * a.hidden;
 	const E *from = static_cast<const E *>(a.qkv) + h.start * (int64_t)stride + h.head * D;
@@ -108,7 +112,7 @@ __global__ void __launch_bounds__(THREADS, 1) attention_queries_kernel(struct ke
 	k.template load<KEYS>(k_tile + first_key / KEYS % 2 * TILE_BYTES, first_key, h.length);
 	v.template load<KEYS>(v_tile + first_key / KEYS % 2 * TILE_BYTES, first_key, h.length);
 	copy_commit();
-	load_statistics<E, D, THREADS>(a, h, lse, delta, first, ROWS);
+	load_statistics<E, D, THREADS>(a, h, statistics, first, ROWS);
 
 	const lane_places<D> own = row_places<D>(16 * warp, 0), rows = row_places<D>(0, 0), columns = column_places<D>(0, 0);
 	float dq[TILES][4] = {};
@@ -142,8 +146,8 @@ __global__ void __launch_bounds__(THREADS, 1) attention_queries_kernel(struct ke
 			}
 		}
 		int row = 16 * warp + (lane_index() >> 2);
-		const float power[2] = {lse[row], lse[row + 8]}, mean[2] = {delta[row], delta[row + 8]};
-		score_gradients<WINDOW>(a, s, dp, power, mean, drops, query, key, h.length);
+		const float2 own_statistics[2] = {statistics[row], statistics[row + 8]};
+		score_gradients<WINDOW>(a, s, dp, own_statistics, drops, query, key, h.length);
 #pragma unroll
 		for (int i = 0; i < KEYS / 16; i++) {
 			uint32_t right[4], ds[4];
@@ -165,37 +169,42 @@ __global__ void __launch_bounds__(THREADS, 1) attention_queries_kernel(struct ke
 		note_pairs(a.largest, blockIdx.x * WARPS + (unsigned)warp, most);
 }
 
-template <int D> size_t keys_bytes(int longest)
+template <int D> constexpr size_t keys_bytes(int queries)
 {
-	return (size_t)(backward_layout<D, WARPS, false>::lse + (longest + QUERIES - 1) / QUERIES * QUERIES * 8);
+	return (size_t)(backward_layout<D, WARPS, false>::statistics + queries * 8);
 }
 template <int D> constexpr size_t queries_bytes = (size_t)(6 * 64 * tile_row<D>::bytes + ROWS * 8);
 
-template <typename E, int D, bool WINDOW> cudaError_t start(const struct kernel_attention &a, cudaStream_t stream)
+template <typename E, int D, bool WINDOW>
+cudaError_t start(const struct kernel_attention &a, cudaStream_t stream, size_t shared_limit)
 {
-	unsigned blocks = blocks_of(a.longest, ROWS) * (unsigned)a.heads * (unsigned)a.sequences;
-	cudaError_t error = allow_shared(attention_keys_kernel<E, D, WINDOW>, keys_bytes<D>(a.longest));
+	unsigned blocks = blocks_of(a.upto, ROWS) * (unsigned)a.heads * (unsigned)a.sequences;
+	int queries = (a.upto + QUERIES - 1) / QUERIES * QUERIES;
+	bool whole = keys_bytes<D>(queries) <= shared_limit;
+	size_t shared = keys_bytes<D>(whole ? queries : TWO_TILES);
+	cudaError_t error = allow_shared(attention_keys_kernel<E, D, WINDOW>, shared);
 	if (error == cudaSuccess)
 		error = allow_shared(attention_queries_kernel<E, D, WINDOW>, queries_bytes<D>);
 	if (error == cudaSuccess)
-		error = launch(attention_keys_kernel<E, D, WINDOW>, blocks, THREADS, keys_bytes<D>(a.longest), stream, a);
+		error = launch(attention_keys_kernel<E, D, WINDOW>, blocks, THREADS, shared, stream, a, whole);
 	if (error == cudaSuccess)
 		error = launch(attention_queries_kernel<E, D, WINDOW>, blocks, THREADS, queries_bytes<D>, stream, a);
 	return error;
 }
 } // namespace
 
-extern "C" size_t kernel_attention_bwd_long_shared(int32_t head_size, int32_t longest)
+extern "C" size_t kernel_attention_bwd_long_shared(int32_t head_size)
 {
-	return head_size == 32   ? max(keys_bytes<32>(longest), queries_bytes<32>)
-	       : head_size == 64 ? max(keys_bytes<64>(longest), queries_bytes<64>)
-				 : max(keys_bytes<128>(longest), queries_bytes<128>);
+	return head_size == 32   ? max(keys_bytes<32>(TWO_TILES), queries_bytes<32>)
+	       : head_size == 64 ? max(keys_bytes<64>(TWO_TILES), queries_bytes<64>)
+				 : max(keys_bytes<128>(TWO_TILES), queries_bytes<128>);
 }
 
-extern "C" cudaError_t kernel_attention_bwd_long(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a)
+extern "C" cudaError_t kernel_attention_bwd_long(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a,
+						 size_t shared_limit)
 {
 	return for_head(dtype, a->hidden / a->heads, [&](auto type, auto size) {
 		using E = decltype(type);
-		return a->windowed ? start<E, size.value, true>(*a, stream) : start<E, size.value, false>(*a, stream);
+		return (a->windowed ? start<E, size.value, true> : start<E, size.value, false>)(*a, stream, shared_limit);
 	});
 }
