@@ -24,6 +24,8 @@ struct weights_file {
  * of such a kind); for the prefix or a part of a TensorFlow checkpoint, its .index. If nothing is found, the result is
  * ERR_USAGE. */
 MUST_USE enum status weights_file_find(const char *path, char out[PATH_BYTES]);
+/* ERR_USAGE if `path` is or holds another program's form of a model (an ONNX graph, say), naming it and what to do. */
+MUST_USE enum status weights_file_other(const char *path);
 /* Opens the file that weights_file_find() finds. Files that violate their format are ERR_DATA, missing parts ERR_USAGE; on
  * failure there is nothing to close. Call stored_tensor_verify() on a tensor before using its values. */
 MUST_USE enum status weights_file_open(struct weights_file *out, const char *path);

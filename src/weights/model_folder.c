@@ -211,6 +211,8 @@ static enum status find_config(const char *model, char out[PATH_BYTES])
 	}
 	if (status == ERR_DATA || status == ERR_RESOURCE || (status != OK && adapter[0]))
 		return status;
+	if (status != OK)
+		TRY(weights_file_other(model));
 	return error_hinted(
 		error_set(ERR_USAGE, "'%s': neither %s nor %s is in or beside it", model, CONFIG_FILE, GOOGLE_CONFIG_FILE),
 		"put the model's configuration beside its weights, or name it (pretrain --model config.json)");

@@ -111,6 +111,35 @@ static void unigram_models(void **state)
 	refused(3, "tokenizer.json': JSON: NaN is not a number of JSON at byte");
 }
 
+/* What other programs' models are called, and what to do about them, with and without a configuration beside them. */
+static void models_of_other_programs(void **state)
+{
+	static const struct {
+		const char *file, *message;
+	} cases[] = {
+		{"model.onnx", "/other': no weights, but an ONNX graph ('model.onnx')"},
+		{"tf_model.h5", "hint: load it in transformers once (from_tf=True)"},
+		{"adapter_config.json", "no weights, but the configuration of an adapter ('adapter_config.json')"},
+		{"pytorch_adapter.bin", "an adapter of the library \"adapters\" ('pytorch_adapter.bin')"},
+	};
+	assert_ok(folder_make(test_path("other")));
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char name[64];
+		snprintf(name, sizeof name, "other/%s", cases[i].file);
+		put_file(name, "{}");
+		assert_program(2, cases[i].message, "embed --model %s/other %s/text", test_folder, test_folder);
+		put_file("other/config.json", "{\"model_type\": \"bert\"}");
+		assert_program(2, cases[i].message, "embed --model %s/other %s/text", test_folder, test_folder);
+		assert_int_equal(remove(test_path("other/config.json")), 0);
+		assert_int_equal(remove(test_path(name)), 0);
+	}
+	put_file("other/model.onnx", "");
+	assert_program(2, "no weights, but an ONNX graph", "embed --model %s/other/model.onnx %s/text", test_folder, test_folder);
+	assert_int_equal(remove(test_path("other/model.onnx")), 0);
+	assert_program(2, "/other': neither config.json nor bert_config.json", "embed --model %s/other %s/text", test_folder,
+		       test_folder);
+}
+
 static int setup(void **state)
 {
 	if (test_folder_make(state) != 0 || folder_make(test_path("bad")) != OK)
@@ -123,6 +152,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(files_that_contradict_each_other),
 		cmocka_unit_test(unigram_models),
+		cmocka_unit_test(models_of_other_programs),
 	};
 	return cmocka_run_group_tests_name("bad model folders", tests, setup, program_teardown);
 }

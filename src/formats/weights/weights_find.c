@@ -12,9 +12,25 @@ static const char *const usual_names[] = {
 
 /* Suffixes of weights with other names, and files with such suffixes that are not weights. */
 static const char *const suffixes[] = {".safetensors", ".index", ".bin", ".pt", ".pth"};
-static const char *const no_weights[] = {"optimizer.pt",         "scheduler.pt",  "scaler.pt",
-					 "training_args.bin",    "optimizer.bin", "scheduler.bin",
-					 "optimizer.safetensors"};
+static const char *const no_weights[] = {"optimizer.pt",          "scheduler.pt",       "scaler.pt",
+					 "training_args.bin",     "optimizer.bin",      "scheduler.bin",
+					 "optimizer.safetensors", "pytorch_adapter.bin"};
+
+/* How the names of what else may lie in the place of weights end, and what to do about it. */
+static const struct {
+	const char *ending, *what, *advice;
+} others[] = {
+	{"onnx", "an ONNX graph", "bertc writes ONNX, but does not read it: give the model folder that it was exported from"},
+	{"config.pbtxt", "a model for Triton",
+	 "bertc writes it, but does not read it: give the model folder that it was exported from"},
+	{"openvino_model.xml", "an OpenVINO graph", "bertc does not read it: give the model folder that it was exported from"},
+	{".gguf", "a file for llama.cpp", "bertc does not read it: give the model folder that it was converted from"},
+	{"pytorch_adapter.bin", "an adapter of the library \"adapters\"",
+	 "bertc reads LoRA adapters of peft; merge this one in Python (merge_adapter) and save the model as a whole"},
+	{"tf_model.h5", "TensorFlow's HDF5", "load it in transformers once (from_tf=True), and save_pretrained() it"},
+	{"flax_model.msgpack", "Flax's weights", "load it in transformers once (from_flax=True), and save_pretrained() it"},
+	{"adapter_config.json", "the configuration of an adapter", "adapter_model.safetensors, its weights, belongs beside it"},
+};
 
 #define COUNT(array) (sizeof array / sizeof((array)[0]))
 #define CHECKPOINT_FILE_LIMIT ((size_t)1 << 20)
@@ -57,6 +73,20 @@ static enum status read_checkpoint_file(const char *folder, char out[PATH_BYTES]
 	return status;
 }
 
+enum status weights_file_other(const char *path)
+{
+	struct name_list names = {0};
+	enum status status = file_is_folder(path) ? folder_list(path, &names) : name_list_add(&names, path);
+	for (size_t k = 0; k < COUNT(others) && status == OK; k++)
+		for (int64_t i = 0; i < names.count && status == OK; i++)
+			if (text_ends_with(names.names[i], others[k].ending))
+				status = error_hinted(error_set(ERR_USAGE, "'%s': no weights, but %s ('%s')", path,
+								others[k].what, names.names[i]),
+						      "%s", others[k].advice);
+	name_list_release(&names);
+	return status;
+}
+
 /* The only file of one of the kinds, in the order of `suffixes`. */
 static enum status find_only(const char *folder, char out[PATH_BYTES])
 {
@@ -80,9 +110,10 @@ static enum status find_only(const char *folder, char out[PATH_BYTES])
 			goto done;
 		}
 	}
-	status = error_set(ERR_USAGE, "'%s': no weights in the folder", folder);
-	error_hint("weights are model.safetensors, pytorch_model.bin, a .pt file or a TensorFlow checkpoint (.index and .data); "
-		   "tf_model.h5 and flax_model.msgpack are not read: load them in transformers once and save_pretrained() them");
+	TRY_GOTO(weights_file_other(folder), done);
+	status = error_hinted(
+		error_set(ERR_USAGE, "'%s': no weights in the folder", folder),
+		"weights are model.safetensors, pytorch_model.bin, a .pt file, or a TensorFlow checkpoint (.index and .data)");
 done:
 	name_list_release(&names);
 	return status;
@@ -125,6 +156,7 @@ enum status weights_file_find(const char *path, char out[PATH_BYTES])
 			error_set(ERR_USAGE, "'%s': no such file or folder", path),
 			"give a model folder, a file of weights, or the prefix of a TensorFlow checkpoint%s",
 			strchr(path, '.') ? "" : "; `bertc download --list` shows the published models that bertc can fetch");
+	TRY(weights_file_other(path));
 	if (snprintf(out, PATH_BYTES, "%s", path) >= PATH_BYTES)
 		return error_set(ERR_USAGE, "'%.200s…': path too long", path);
 	return OK;
