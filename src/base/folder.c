@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/path_internal.h"
+#include "base/address.h"
 #include "base/log.h"
 #include "base/memory.h"
 
@@ -240,12 +241,22 @@ done:
 	return status;
 }
 
+void hint_at_address(const char *path)
+{
+	if (strstr(path, "://"))
+		error_hint("files are read from this machine: %s, and give the path of what it saves",
+			   strncmp(path, "http", 4) == 0 ? "bertc download ADDRESS" : "copy it here with the tool of its store");
+}
+
 /* Expands a path that exists: to the files of a folder, or to itself (a pipe or device is what the user asked for). */
 static enum status expand_existing(const char *path, struct name_list *out)
 {
 	struct stat facts;
-	if (stat(path, &facts) < 0)
-		return error_set_errno(file_path_status(), "'%s': cannot find or read", path);
+	if (stat(path, &facts) < 0) {
+		enum status status = error_set_errno(file_path_status(), "'%s': cannot find or read", path);
+		hint_at_address(path);
+		return status;
+	}
 	if (!S_ISDIR(facts.st_mode))
 		return name_list_add(out, path);
 	int64_t before = out->count;

@@ -104,8 +104,9 @@ void command_list_help(bool all, struct buffer *out)
 	buffer_text(out, "\nAbout bertc\n");
 	for (size_t i = 0; i < BUILT_IN_COUNT; i++)
 		buffer_format(out, "  %-12s %s\n", built_in[i].name, built_in[i].summary);
-	buffer_text(out, "\nRun `bertc help COMMAND` or `bertc COMMAND --help` for details, and `bertc help all` for the "
-			 "commands that serve other programs, too.\n");
+	buffer_text(out, "\nRun `bertc help COMMAND` or `bertc COMMAND --help` for details, `bertc help\n"
+			 "COMMAND short` for what most people need, and `bertc help all` for the commands\n"
+			 "that serve other programs, too.\n");
 }
 
 void command_list_man(struct buffer *out)
@@ -125,6 +126,25 @@ void command_list_man(struct buffer *out)
 			 ".Dl \"bertc pretrain \\-\\-corpus \\(aqtext/*\\(aq \\-\\-out runs/mine\"\n");
 }
 
+static bool is_listed(const char *list, const char *name)
+{
+	size_t length = strlen(name);
+	for (const char *at = strstr(list, name); at; at = strstr(at + 1, name))
+		if ((at == list || at[-1] == ' ') && (at[length] == ' ' || !at[length]))
+			return true;
+	return false;
+}
+
+/* Leaves only the options that most people need. */
+static void keep_common(struct option *table, const char *common)
+{
+	struct option *kept = table;
+	for (const struct option *row = table; row->name || row->help; row++)
+		if (row->name && is_listed(common, row->name))
+			*kept++ = *row;
+	*kept = (struct option){0};
+}
+
 static enum status run_help(int argc, char **argv)
 {
 	struct buffer text = {0};
@@ -142,6 +162,8 @@ static enum status run_help(int argc, char **argv)
 		return unknown_command(argv[0]);
 	struct option *table;
 	TRY(options_flatten(command->options, &table));
+	if (argc > 1 && !strcmp(argv[1], "short") && command->text->common)
+		keep_common(table, command->text->common);
 	options_help(table, command->text, argc > 1 && !strcmp(argv[1], "all"), output_columns(), &text);
 	free(table);
 	return command_print(&text);

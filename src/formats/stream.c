@@ -19,6 +19,7 @@
 #include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
+#include "base/address.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/stop.h"
@@ -381,9 +382,8 @@ static enum status cannot_open(const char *path)
 {
 	bool wrong_path = errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG;
 	enum status status = error_set_errno(wrong_path ? ERR_USAGE : ERR_RESOURCE, "cannot open '%s'", path);
-	if (wrong_path && strstr(path, "://"))
-		error_hint("files are read from this machine: %s, and give the path of what it saves",
-			   strncmp(path, "http", 4) == 0 ? "bertc download ADDRESS" : "copy it here with the tool of its store");
+	if (wrong_path)
+		hint_at_address(path);
 	return status;
 }
 

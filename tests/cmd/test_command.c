@@ -230,6 +230,11 @@ static void the_program_itself(void **state)
 	assert_string_equal(err.data, "bertc: unknown command 'hlep'\nhint: did you mean help?\n");
 	assert_int_equal(run("$B help nothing"), ERR_USAGE);
 	assert_int_equal(run("$B help version"), 0);
+	assert_int_equal(run("$B help finetune short"), 0);
+	assert_non_null(strstr(out.data, "--train "));
+	assert_null(strstr(out.data, "--weight_decay"));
+	assert_int_equal(run("$B pretrain --corpus https://example.org/text --model tiny --out $T/run"), ERR_USAGE);
+	assert_non_null(strstr(err.data, "bertc download ADDRESS, and give the path"));
 	assert_int_equal(run("$B man nothing"), ERR_USAGE);
 	assert_int_equal(run("LC_ALL=tr_TR.UTF-8 $B help"), 0);
 }
