@@ -311,6 +311,24 @@ def groups(sizes):
          dict(dlogits=logits.grad, loss=BEFORE + loss, correct=BEFORE + correct))
 
 
+def lists(sizes, kind):
+    """sentence-transformers' ListNetLoss and MarginMSELoss of cross-encoders, for targets that are given."""
+    starts = numpy.concatenate([[0], numpy.cumsum(sizes)])
+    logits, weights = normal(int(starts[-1]), 1), item_weights(int(starts[-1]))
+    targets = numpy.round(random.rand(int(starts[-1])), 3).astype(numpy.float32).astype(float)
+    loss = 0
+    for i, first in enumerate(starts[:-1]):
+        own, t = logits[first:starts[i + 1], 0], torch.tensor(targets[first:starts[i + 1]])
+        if kind == "shares":
+            loss = loss + weights[first] * F.cross_entropy(own, t)
+        else:
+            margins = F.mse_loss(own[0] - own[1:], t[0] - t[1:], reduction="none")
+            loss = loss + (margins * weights[first + 1:starts[i + 1]]).sum()
+    (loss * INVERSE_INSTANCES * LOSS_SCALE).backward()
+    emit(f"list_loss E={len(sizes)} B={int(starts[-1])} kind={kind}",
+         dict(logits=logits, starts=starts, targets=targets, weights=weights), dict(dlogits=logits.grad, loss=BEFORE + loss))
+
+
 def segments(lengths):
     """Starts and ends of answers, as in BertForQuestionAnswering: the mean of both cross entropies."""
     batch = make_batch(lengths)
@@ -578,6 +596,8 @@ gated([6, 5], 4, "gelu_tanh", 0)
 rotary([6, 1, 13], 2, 6, 10000)
 rotary([9, 4], 3, 8, 160000)
 vocabulary_max([6, 1, 13], 23, 5)
+for kind in ("shares", "margins"):
+    lists([3, 5, 2, 4, 6], kind)
 
 save_file(tensors, sys.argv[1], metadata={"cases": "\n".join(lines)})
 print(f"{len(lines)} cases; torch {torch.__version__}, timm {timm.__version__}, numpy {numpy.__version__}")

@@ -5,6 +5,7 @@
 #include "backend/operation.h"
 
 static const char *const activation_names[] = {"none", "tanh", "gelu_erf", "gelu_tanh", "relu", "silu", NULL};
+static const char *const list_names[] = {"shares", "margins", NULL};
 static const char *const soft_names[] = {"classes", "rows", "sigmoids", "numbers", NULL};
 
 /* ---- Rules: checks of several fields, and what an operation costs ---- */
@@ -138,7 +139,9 @@ static void linear_bwd_rule(struct operation_call *c, const void *arguments)
 	if (is_present(&a->tanh_y))
 		operation_mark_written(c, "dy");
 	operation_derive(c, "add", !is_present(&a->add) ? 0 : a->add.data == a->dx.data ? 2 : 1);
-	c->flops = (is_present(&a->dx) ? 2 : 1) * product_flops(c, 'M', 'O', 'I');
+	if (is_present(&a->w->gradient))
+		operation_check_gradient(c, "w", a->w, "O", "I");
+	c->flops = (is_present(&a->dx) + is_present(&a->w->gradient)) * product_flops(c, 'M', 'O', 'I');
 }
 
 void rotary_frequencies(double base, int32_t size, float *frequencies)
@@ -342,6 +345,7 @@ OPERATION(xent)
 OPERATION(squared_error)
 OPERATION(binary_xent)
 OPERATION(group_xent)
+OPERATION(list_loss)
 OPERATION(segment_xent)
 OPERATION(pointer_xent)
 OPERATION(soft_loss)
@@ -434,7 +438,7 @@ const struct operation operation_table[OPERATION_COUNT] = {
 	{ROW(linear_bwd), "M O I b producer pre add tanh dx overwrite", "dx add", linear_bwd_rule, {
 		{AT(linear_bwd, dy), ACTIVATIONS, IN, "M", "O"}, {AT(linear_bwd, x), ACTIVATIONS, IN, "M", "I"},
 		{AT(linear_bwd, overwrite), FIELD_FLAG, .key = "overwrite"},
-		{AT(linear_bwd, w), GRADIENT, IN, "O", "I"}, {AT(linear_bwd, b), GRADIENT, OPTIONAL, "1", "O", "b"},
+		{AT(linear_bwd, w), FIELD_WEIGHT, IN, "O", "I"}, {AT(linear_bwd, b), GRADIENT, OPTIONAL, "1", "O", "b"},
 		{AT(linear_bwd, producer_bias), GRADIENT, OPTIONAL, "1", "I", "producer"},
 		{AT(linear_bwd, pre_activation), FIELD_WORD, .key = "pre", .words = activation_names},
 		{AT(linear_bwd, pre), ACTIVATIONS, OPTIONAL, "M", "I"},
@@ -536,6 +540,14 @@ const struct operation operation_table[OPERATION_COUNT] = {
 		{AT(group_xent, loss), FIELD_DOUBLES, OUT, "1", "1"},
 		{AT(group_xent, correct), FIELD_DOUBLES, OUT, "1", "1"},
 		{AT(group_xent, dlogits), ACTIVATIONS, OUT | OPTIONAL, "B", "1", "train"}}},
+	{ROW(list_loss), "E B kind train", NULL, touches_all, {
+		{AT(list_loss, head), FIELD_HEAD}, {AT(list_loss, kind), FIELD_WORD, .key = "kind", .words = list_names},
+		{AT(list_loss, count), FIELD_SIZE, IN, "E"}, {AT(list_loss, logits), ACTIVATIONS, IN, "B", "1"},
+		{AT(list_loss, starts), FIELD_INTEGERS, IN, "E", "1"}, /* one more than that */
+		{AT(list_loss, targets), FIELD_FLOATS, IN, "B", "1"},
+		{AT(list_loss, weights), FIELD_FLOATS, IN, "B", "1"},
+		{AT(list_loss, loss), FIELD_DOUBLES, OUT, "1", "1"},
+		{AT(list_loss, dlogits), ACTIVATIONS, OUT | OPTIONAL, "B", "1", "train"}}},
 	{ROW(segment_xent), "T B longest train", NULL, touches_all, {
 		{AT(segment_xent, head), FIELD_HEAD}, {AT(segment_xent, logits), ACTIVATIONS, IN, "T", "2"},
 		{AT(segment_xent, batch), FIELD_BATCH, IN, "T"},

@@ -134,7 +134,7 @@ struct norm_bwd {
 
 /* Backward of a product y = x w' + b:
  *   dx = (dy w) [* gelu'(pre)] [+ add]   (M,I), if dx.data is not NULL
- *   acc w: dy' x; acc b: column sums of dy; acc producer_bias: column sums of dx.
+ *   acc w: dy' x, and acc b: column sums of dy, unless w has no gradient; acc producer_bias: column sums of dx.
  * With `tanh_y` (the output of a TANH linear, (M,O)) dy is first multiplied by 1 - y^2, in place. */
 struct linear_bwd {
 	const struct weight *w;
@@ -323,6 +323,23 @@ struct group_xent {
 	struct tensor dlogits; /* out, optional (B,1) */
 };
 
+/* Losses of the scores of a list (the texts of a query) against targets t; list i is rows starts[i] to starts[i + 1] - 1. */
+enum list_kind {
+	LIST_SHARES,  /* w_f sum of t_j (log-sum-exp of the list's logits - z_j), where f is the first row of the list */
+	LIST_MARGINS, /* for every row j after the first, w_j ((z_f - z_j) - (t_f - t_j))^2 */
+};
+struct list_loss {
+	int head;
+	enum list_kind kind;
+	const int32_t *starts; /* (N+1) device */
+	const float *targets;  /* (B) device */
+	const float *weights;  /* (B) device */
+	int32_t count;         /* N */
+	double *loss;
+	struct tensor logits;  /* (B,1) */
+	struct tensor dlogits; /* out, optional (B,1) */
+};
+
 /* Mean of two softmax cross entropies over the tokens of a sequence: where an answer starts (column 0) and where it ends
  * (column 1), as positions in the sequence. A column with class -1 adds nothing; correct: both are right. */
 struct segment_xent {
@@ -496,6 +513,7 @@ struct operations {
 	void (*squared_error)(struct replica *r, const struct squared_error *a);
 	void (*binary_xent)(struct replica *r, const struct binary_xent *a);
 	void (*group_xent)(struct replica *r, const struct group_xent *a);
+	void (*list_loss)(struct replica *r, const struct list_loss *a);
 	void (*segment_xent)(struct replica *r, const struct segment_xent *a);
 	void (*pointer_xent)(struct replica *r, const struct pointer_xent *a);
 	void (*soft_loss)(struct replica *r, const struct soft_loss *a);
@@ -552,6 +570,7 @@ void xent(struct replica *r, const struct xent *a);
 void squared_error(struct replica *r, const struct squared_error *a);
 void binary_xent(struct replica *r, const struct binary_xent *a);
 void group_xent(struct replica *r, const struct group_xent *a);
+void list_loss(struct replica *r, const struct list_loss *a);
 void segment_xent(struct replica *r, const struct segment_xent *a);
 void pointer_xent(struct replica *r, const struct pointer_xent *a);
 void soft_loss(struct replica *r, const struct soft_loss *a);

@@ -310,6 +310,20 @@ static void head_forward(const struct model *model, struct activations *a, struc
 	linear_fwd(replica, &(struct linear_fwd){.w = &w->w, .b = &w->b, .x = linear_input(own, dropout), .y = own->logits});
 }
 
+static void list_head_loss(const struct activations *a, struct replica *replica, const struct batch *batch, int number,
+			   enum list_kind kind, struct tensor gradients)
+{
+	list_loss(replica, &(struct list_loss){.head = number,
+					       .kind = kind,
+					       .starts = batch->example_starts,
+					       .targets = batch->labels[number].values,
+					       .weights = batch->labels[number].weights,
+					       .count = batch->example_count,
+					       .loss = &replica->accumulators->value[sum_of_loss(number)],
+					       .logits = a->heads[number].logits,
+					       .dlogits = gradients});
+}
+
 static void head_loss(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
 		      int number, bool training)
 {
@@ -358,6 +372,8 @@ static void head_loss(const struct model *model, struct activations *a, struct r
 							 .logits = own->logits,
 							 .dlogits = gradients});
 		return;
+	case LOSS_SHARES: list_head_loss(a, replica, batch, number, LIST_SHARES, gradients); return;
+	case LOSS_MARGINS: list_head_loss(a, replica, batch, number, LIST_MARGINS, gradients); return;
 	case LOSS_SEGMENT:
 		segment_xent(replica, &(struct segment_xent){.head = number,
 							     .batch = batch,

@@ -20,6 +20,9 @@ enum head_loss {
 	LOSS_SQUARED,  /* squared error */
 	LOSS_BINARY,   /* binary cross entropy of each output */
 	LOSS_GROUP,    /* cross entropy among the sequences of an example, one output each */
+	LOSS_SHARES,   /* of the sequences of an example, one output and one value each: cross entropy of their softmax against
+			  values that add up to 1 (LIST_SHARES of backend/ops.h) */
+	LOSS_MARGINS,  /* the same, squared errors of how far the first is above each other one (LIST_MARGINS) */
 	LOSS_SEGMENT,  /* cross entropies over the tokens of a sequence, one for each of two outputs: where an answer starts and
 			  ends */
 	LOSS_POINTERS, /* cross entropies of the rows that the labels refer to, among INPUT_ALL_ROWS: a class, and for each of

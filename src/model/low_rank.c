@@ -139,7 +139,16 @@ static int64_t place_sums(struct model *model, void *data)
 	return all + passage;
 }
 
-/* The elements that the gradients of one layer's frozen weights take; with `data`, places those of every layer there. */
+static bool is_adapted(const struct model *model, const struct weight *weight)
+{
+	for (int64_t i = 0; i < model->adapted_count; i++)
+		if (model->adapted[i].weight == weight)
+			return true;
+	return false;
+}
+
+/* The elements that the gradients of one layer's frozen weights take; with `data`, places those of every layer there. Matrices
+ * that are not adapted need none: linear_bwd does not compute it then. */
 static int64_t place_gradients(struct model *model, void *data)
 {
 	int64_t most = 0, used = 0, parameter = 0;
@@ -150,7 +159,7 @@ static int64_t place_gradients(struct model *model, void *data)
 		layer = model->parameters[parameter].layer;
 		for (int64_t left = weight->master.rows * weight->master.columns; left > 0; parameter++)
 			left -= model->parameters[parameter].count;
-		if (layer < 0)
+		if (layer < 0 || (weight->master.rows > 1 && !is_adapted(model, weight)))
 			continue;
 		if (data) {
 			weight->gradient = weight->master;

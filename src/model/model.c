@@ -221,7 +221,7 @@ static void layer_backward(const struct model *model, struct activations *a, str
 					     .add = pre_norm && !is_last ? a->stream_gradient : none,
 					     .dresidual = residual,
 					     .dx = output_branch});
-	if (!learning(&w->output))
+	if (!learning(&w->output) && model->adapted_count == 0)
 		return;
 	feed_forward_backward(model, a, replica, batch, number, output_branch, overwrite);
 	linear_bwd(replica, &(struct linear_bwd){.w = &w->intermediate,

@@ -144,6 +144,12 @@ static bool is_counted(const struct work *work, int64_t example, int64_t text)
 	return !(text == other + 1 && step->texts[other] == step->texts[anchor]);
 }
 
+/* Is a text that is this near to the anchor, by its cosine, a negative that is probably right? */
+static bool is_false(const struct work *work, int64_t example, double nearness)
+{
+	return work->step->has_gap && nearness > work->scratch->nearness[example] + work->step->gap;
+}
+
 /* Computes the loss of an anchor, the log-sum-exp of its counted logits and, if wanted, its gradient. */
 static void anchor_loss(void *context, int64_t example, int worker)
 {
@@ -152,12 +158,15 @@ static void anchor_loss(void *context, int64_t example, int worker)
 	int64_t anchor = step->starts[example], positive = anchor + 1;
 	double *row = work->scratch->rows + worker * step->count;
 	double largest = -INFINITY, sum = 0, right = 0;
+	work->scratch->nearness[example] = cosine(work, anchor, positive);
 	for (int64_t t = 0; t < step->count; t++) {
-		if (is_anchor(work, t) || !is_counted(work, example, t)) {
-			row[t] = -INFINITY;
+		row[t] = -INFINITY;
+		if (is_anchor(work, t) || !is_counted(work, example, t))
 			continue;
-		}
-		row[t] = cosine(work, anchor, t) * work->scale;
+		double nearness = cosine(work, anchor, t);
+		if (t != positive && is_false(work, example, nearness))
+			continue;
+		row[t] = nearness * work->scale;
 		largest = row[t] > largest ? row[t] : largest;
 		right = t == positive ? row[t] : right;
 	}
@@ -191,8 +200,10 @@ static void candidate_gradient(void *context, int64_t text, int worker)
 	for (int64_t e = 0; e < step->example_count; e++) {
 		if (!is_counted(work, e, text))
 			continue;
-		double logit = cosine(work, step->starts[e], text) * work->scale;
-		double share = exp(logit - work->scratch->numbers[e]) - (text == step->starts[e] + 1);
+		double nearness = cosine(work, step->starts[e], text);
+		if (text != step->starts[e] + 1 && is_false(work, e, nearness))
+			continue;
+		double share = exp(nearness * work->scale - work->scratch->numbers[e]) - (text == step->starts[e] + 1);
 		add_scaled(gradient, factor * share, unit_of(work, step->starts[e]), step->width);
 	}
 }
@@ -392,6 +403,7 @@ static enum status make_room(struct contrastive_scratch *s, const struct contras
 	TRY(memory_grow(&s->inverses, &s->inverses_capacity, step->count, sizeof *s->inverses, what));
 	TRY(memory_grow(&s->numbers, &s->numbers_capacity, step->count, sizeof *s->numbers, what));
 	TRY(memory_grow(&s->losses, &s->losses_capacity, step->example_count, sizeof *s->losses, what));
+	TRY(memory_grow(&s->nearness, &s->nearness_capacity, step->example_count, sizeof *s->nearness, what));
 	TRY(memory_grow(&s->examples, &s->examples_capacity, step->count, sizeof *s->examples, what));
 	return memory_grow(&s->order, &s->order_capacity, step->example_count, sizeof *s->order, what);
 }
@@ -403,6 +415,7 @@ void contrastive_scratch_release(struct contrastive_scratch *scratch)
 	free(scratch->inverses);
 	free(scratch->numbers);
 	free(scratch->losses);
+	free(scratch->nearness);
 	free(scratch->examples);
 	free(scratch->order);
 	free(scratch->part);

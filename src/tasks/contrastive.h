@@ -42,6 +42,10 @@ struct contrastive_step {
 	const float *marks; /* margins: the scores of example i's texts but the first begin at marks[mark_starts[i]] */
 	const int64_t *mark_starts;
 	const float *targets; /* targets: that of example i is targets[i*H] */
+	/* CONTRASTIVE_IN_BATCH: a text whose cosine is above that of the positive by more than `gap` is taken to be right, too,
+	 * and is no negative (GISTEmbed, Solatorio 2024, with the model as its own guide). */
+	bool has_gap;
+	double gap;
 	bool by_dot;          /* the dot product of the vectors as they are, wherever it says cosine here */
 	int64_t number, last; /* of the step, from 1, and of the last one; 0: not in training */
 };
@@ -58,11 +62,11 @@ struct contrastive_scratch {
 	float *units;                 /* [N*H] vectors of length 1 */
 	double *rows;                 /* [workers*N] */
 	double *inverses, *numbers;   /* [N] 1 / length; [N] */
-	double *losses;               /* [E] */
+	double *losses, *nearness;    /* [E]; [E] cosines of positives */
 	int64_t *examples, *order;    /* [N] example of each text; [E] */
 	float *part, *part_gradients; /* [N*H] the first numbers of vectors, and their gradients */
-	int64_t units_capacity, rows_capacity, inverses_capacity, numbers_capacity, losses_capacity, examples_capacity,
-		order_capacity, part_capacity, part_gradients_capacity;
+	int64_t units_capacity, rows_capacity, inverses_capacity, numbers_capacity, losses_capacity, nearness_capacity,
+		examples_capacity, order_capacity, part_capacity, part_gradients_capacity;
 };
 void contrastive_scratch_release(struct contrastive_scratch *scratch);
 

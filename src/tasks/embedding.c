@@ -46,6 +46,10 @@ const struct option embedding_rows[] = {
 	{ROW(triplet_loss, "NAME"), .range = "in_batch|margin_mse", .fallback = "in_batch",
 	 .help = "loss for embeddings learned from triplets: in_batch; margin_mse, the squared difference of margins between "
 	 "cosines and between \"scores\" (of the positive and each negative, as mine --output_scores writes them)"},
+	{ROW(false_negative_gap, "G"), .range = "-2..2", .fallback = "2",
+	 .help = "for in-batch negatives of embeddings: a text whose cosine with a first text is more than G above that of its "
+	 "own second text is not one of its negatives, since it probably belongs to it, too (GISTEmbed); 0: no nearer text is; "
+	 "2: all are"},
 	{ROW(matryoshka_dims, "LIST"),
 	 .help = "for embeddings: widths such as 384,128,64, to which vectors may be cut later; the loss is the sum of the "
 	 "losses at each width"},
@@ -566,6 +570,8 @@ static enum status loss(const struct task_state *state, const struct task_set *s
 	with.mark_starts = own->mark_starts;
 	with.targets = own->teacher.values;
 	with.by_dot = is_sparse(state);
+	with.gap = own_of(state)->false_negative_gap;
+	with.has_gap = with.gap < 2;
 	TRY(contrastive_nested_loss(own->kind, temperature_of(state), &own_of(state)->nested, &with, pool, scratch, out,
 				    gradients));
 	return is_sparse(state) ? add_flops(state, &with, scratch, out, gradients) : OK;

@@ -15,7 +15,8 @@ enum embedding_triplet_loss { EMBEDDING_IN_BATCH, EMBEDDING_MARGIN };
 struct embedding_settings {
 	/* Put verbatim before the first text of an example, and before its other texts; NULL or "": nothing. */
 	const char *query_prompt, *document_prompt;
-	double temperature; /* 0: the default (0.05; with EMBEDDING_SPLADE 1) */
+	double temperature;        /* 0: the default (0.05; with EMBEDDING_SPLADE 1) */
+	double false_negative_gap; /* 2: no text is taken for a false negative */
 	enum embedding_pooling pooling;
 	enum embedding_loss score_loss;
 	enum embedding_triplet_loss triplet_loss;

@@ -196,6 +196,8 @@ static enum status find_columns(const struct table *table, const struct ranking_
 			out->lists = true;
 		if (out->score < 0 && out->positive >= 0 && out->negative_count == 0)
 			out->score = find(table, scores, -1);
+		if (options->scores_rows && out->negative_count > 0)
+			out->score = table_find_column(table, "scores");
 		out->id = table_find_column(table, "id");
 	}
 	if (out->anchor < 0)
@@ -398,7 +400,8 @@ static enum status take_row(struct example_set *set, const struct columns *colum
 			row->scores.count = 0;
 	if (options->needs_scores && row->scores.count == 0)
 		return row_error(table, number, "the pair has no score");
-	if (row->scores.count > 0 && row->scores.count != row->positives.count)
+	int64_t scored = row->positives.count + (options->scores_rows ? row->negatives.count : 0);
+	if (row->scores.count > 0 && row->scores.count != scored)
 		return row_error(table, number, "there are not as many scores as texts");
 	return OK;
 }
@@ -469,7 +472,8 @@ static enum status add_row(struct example_set *set, const struct columns *column
 				options->scores_all ? NULL : &row->negatives));
 	}
 	for (int64_t i = 0; options->scores_all && i < row->negatives.count; i++)
-		TRY(add_example(set, table, number, row, row->negatives.texts[i], "0", NULL));
+		TRY(add_example(set, table, number, row, row->negatives.texts[i],
+				scored && options->scores_rows ? row->scores.texts[row->positives.count + i] : "0", NULL));
 	return OK;
 }
 

@@ -23,6 +23,7 @@ struct ranking_options {
 	/* Every pair becomes an example with a score, 1 for positives and 0 for negatives. Otherwise each positive becomes an
 	 * example, with the negatives of its row. */
 	bool scores_all;
+	bool scores_rows;  /* with scores_all: a row's list of "scores" has one for each of its positives and negatives */
 	bool allows_texts; /* texts alone are an accepted form */
 	bool needs_scores; /* a pair without a score is a bad record where the file has scores; with scores_all, so are pairs
 			      without any */

@@ -6,6 +6,7 @@ const struct option task_rows[] = {
 	{.group = relation_rows, .field = offsetof(struct task_options, relation)},
 	{.group = squad_rows, .field = offsetof(struct task_options, squad)},
 	{.group = embedding_rows, .field = offsetof(struct task_options, embedding)},
+	{.group = reranking_rows, .field = offsetof(struct task_options, reranking)},
 	{0},
 };
 

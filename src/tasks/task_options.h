@@ -6,6 +6,7 @@
 #include "tasks/classification.h"
 #include "tasks/embedding.h"
 #include "tasks/relation.h"
+#include "tasks/reranking.h"
 #include "tasks/squad.h"
 
 struct task_options {
@@ -13,6 +14,7 @@ struct task_options {
 	struct relation_settings relation;
 	struct squad_settings squad;
 	struct embedding_settings embedding;
+	struct reranking_settings reranking;
 };
 
 /* Of training; and those that also apply to a finished model, where they override what was recorded. */

@@ -212,8 +212,10 @@ static void declare_linear_bwd(struct test_case *c)
 	double spread = sqrt((double)rows + 1);
 	declare_product(c);
 	enum limit_class of_dy = case_integer(c, "tanh", 0) ? GRADIENT : SUM; /* tanh makes a new dy */
-	add_gradient(c, "w", overwrite, spread, of_dy);
-	if (case_integer(c, "b", 1))
+	bool frozen = case_integer(c, "frozen", 0);
+	if (!frozen)
+		add_gradient(c, "w", overwrite, spread, of_dy);
+	if (!frozen && case_integer(c, "b", 1))
 		add_gradient(c, "b", overwrite, spread, of_dy);
 	if (case_integer(c, "producer", 0)) {
 		add_weight(c, "producer", WEIGHT_VECTOR, 1, inner, 0, 0.5);
@@ -568,6 +570,22 @@ static void declare_group_xent(struct test_case *c)
 	}
 	declare_weights(c, groups);
 	declare_loss(c, true, rows, 1);
+}
+
+/* E lists with B rows in total; the first takes the rows that the others leave. */
+static void declare_list_loss(struct test_case *c)
+{
+	int64_t lists = case_integer(c, "E", 3), rows = case_integer(c, "B", 10), each = lists > 0 ? rows / lists : 0;
+	add_input(c, "logits", rows, 1, 2);
+	struct array *starts = add_array(c, "starts", INPUT, INTEGER, 1, lists + 1);
+	struct array *targets = add_array(c, "targets", INPUT, FLOAT, 1, rows);
+	struct rng rng = array_rng(c, "targets");
+	for (int64_t i = 0; i < lists; i++)
+		starts->value[i + 1] = (double)(rows - (lists - i - 1) * each);
+	for (int64_t i = 0; i < rows; i++)
+		targets->value[i] = rng_below(&rng, 5) / 4.0;
+	declare_weights(c, rows);
+	declare_loss(c, false, rows, 1);
 }
 
 static void declare_segment_xent(struct test_case *c)
@@ -1016,7 +1034,7 @@ static struct operation_test operation_tests[] = {
 	{"B longest", .declare = declare_gated_bwd, .objective = objective_gated_bwd},
 	{"eps B longest", .declare = declare_linear_norm_fwd},
 	{"eps B longest", .declare = declare_norm_bwd, derive_norm_bwd, adjust_norm_bwd, objective_norm_bwd},
-	{"", .declare = declare_linear_bwd, derive_linear_bwd, adjust_linear_bwd, objective_linear_bwd},
+	{"frozen", .declare = declare_linear_bwd, derive_linear_bwd, adjust_linear_bwd, objective_linear_bwd},
 	{"", .declare = declare_rotary},
 	{"", .declare = declare_attention_fwd},
 	{"", .declare = declare_attention_bwd, derive_attention_bwd, .objective = objective_attention_bwd},
@@ -1032,6 +1050,7 @@ static struct operation_test operation_tests[] = {
 	{"", .declare = declare_squared_error, .objective = objective_loss},
 	{"positive", .declare = declare_binary_xent, .objective = objective_loss},
 	{"unlabeled", .declare = declare_group_xent, .objective = objective_loss},
+	{"", .declare = declare_list_loss, .objective = objective_loss},
 	{"", .declare = declare_segment_xent, .objective = objective_loss},
 	{"", .declare = declare_pointer_xent, .adjust = adjust_pointer_xent, .objective = objective_loss},
 	{"", .declare = declare_soft_loss, .objective = objective_loss},

@@ -68,7 +68,7 @@ static const struct bad_call bad_calls[] = {
 	{"norm_bwd M=4 H=3 dx=0 p=0.5", NULL, NONE, NULL, "norm_bwd: dropout or 'pre' needs a 'dx' apart from 'dresidual'"},
 	{"norm_bwd M=4 H=3 p=2", NULL, NONE, NULL, "norm_bwd: dropout of 2 is not in [0, 1)"},
 	{"linear_bwd M=4 O=2 I=3 add=1", "dx", SHIFTED, "add", "linear_bwd: 'dx' overlaps 'add'"},
-	{"linear_bwd M=4 O=2 I=3", "w.gradient", MISSING, NULL, "linear_bwd: gradient of 'w' is missing"},
+	{"linear_bwd M=4 O=2 I=3", "b.gradient", MISSING, NULL, "linear_bwd: gradient of 'b' is missing"},
 	{"linear_bwd M=4 O=2 I=3 producer=1", "dx", MISSING, NULL, "linear_bwd: 'dx' is missing"},
 	{"attention_fwd T=6 H=5 heads=2", NULL, NONE, NULL, "attention_fwd: 5 columns of 'y' cannot be shared by 2 heads"},
 	{"attention_bwd T=6 H=4 heads=2", "qkv", COLUMNS, NULL, "attention_bwd: 'qkv' has 13 columns where 3 times 'dy' has 12"},

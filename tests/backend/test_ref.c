@@ -65,6 +65,8 @@ static const char *const gradient_lines[] = {
 	"binary_xent N=7 C=3",
 	"binary_xent N=7 C=3 positive=1",
 	"group_xent E=5 B=17",
+	"list_loss E=5 B=17",
+	"list_loss E=5 B=17 kind=margins",
 	"segment_xent T=23 B=4",
 	"pointer_xent T=17 B=3 C=3 K=2 D=3",
 	"soft_loss M=5 C=4 temperature=2",
@@ -230,7 +232,7 @@ static void test_pytorch(void **state)
 		golden_case(&k, number, line);
 		seen[find_operation(line, strcspn(line, " ")) - operation_tests] = true;
 	}
-	assert_int_equal(cases, 89);
+	assert_int_equal(cases, 91);
 	for (size_t i = 0; i < OPERATION_COUNT; i++)
 		if (!seen[i] && strcmp(operation_table[i].name, "sumsq_finite") != 0)
 			fail_msg("no golden case of %s", operation_table[i].name);

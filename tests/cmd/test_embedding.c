@@ -342,6 +342,41 @@ static void rerankers_score_pairs(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+/* Lists are learned, the dev set's loss is that of its queries, and a finished model is like any other reranker. */
+static void rerankers_learn_lists(void **state)
+{
+	static const char *const learned[] = {"listwise", "listnet"};
+	char out[32];
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(out, sizeof out, "list_%s/eval_results.json", learned[i]);
+		assert_program(0, "192 pairs are 64 lists of the texts of a query, of at most 3; 64 can be learned from",
+			       RUN("reranking", "list_%s", "lists.jsonl",
+				   "--precision fp32 --num_train_steps 60 --learning_rate 5e-3 --hidden_dropout_prob 0 --dev "
+				   "%s/lists.jsonl --ranking_loss %s"),
+			       learned[i], test_folder, learned[i]);
+		/* Answering the same to everything costs ln 3. */
+		double loss = result(test_path(out), "eval_loss");
+		if (!(loss > 0 && loss < log(3) - 0.01))
+			fail_msg("%s: the loss is %g", learned[i], loss);
+	}
+	assert_program(0, "", "evaluate --model %s/list_listwise --test %s/lists.jsonl --precision fp32 --json", test_folder,
+		       test_folder);
+	assert_printed("\"ndcg@10\"");
+	/* Scores of triplets are targets for margins, and refused by losses that take them for probabilities. */
+	put_file("judged.jsonl", "{\"query\": \"a\", \"positive\": \"b\", \"negative\": \"c\", \"scores\": [7.5, -2]}\n"
+				 "{\"query\": \"d\", \"positive\": \"c\", \"negative\": \"b\", \"scores\": [3, 1]}\n");
+	assert_program(0, "loss",
+		       RUN("reranking", "list_margins", "judged.jsonl",
+			   "--precision fp32 --num_train_steps 1 --learning_rate 0 --train_batch_size 2 "
+			   "--ranking_loss margin_mse --hidden_dropout_prob 0"));
+	put_file("judged_one.jsonl", "{\"query\": \"a\", \"documents\": [\"b\", \"c\"], \"labels\": [7.5, -2]}\n");
+	assert_program(ERR_DATA, "line 1: the score -2 is below 0",
+		       RUN("reranking", "list_refused", "judged_one.jsonl", "--ranking_loss listwise"));
+	put_file("singles.tsv", "query\tpassage\tscore\na\tb\t1\nc\td\t0\n");
+	assert_program(ERR_DATA, "no query has several texts one after the other",
+		       RUN("reranking", "list_refused", "singles.tsv", "--ranking_loss listwise"));
+}
+
 /* Rows that are read piece by piece get the same answers as those of a list, which is read whole. The last rows have a key
  * that the first ones lack. `list`: all rows as one list. */
 static void put_many(const char *name, bool list)
@@ -441,6 +476,10 @@ static void other_losses_are_learned(void **state)
 	forget("other");
 	assert_program(ERR_DATA, "has 64 vectors, and there are 96 training examples",
 		       SHORT("other", "pairs.tsv", "--teacher_vectors %s/rows.npy"), test_folder);
+	/* Where every text but its own is nearer than by -2, each text has only its positive: nothing is left to learn. */
+	forget("other");
+	assert_program(0, "", SHORT("other", "pairs.tsv", "--false_negative_gap -2"));
+	assert_holds("other/metrics.jsonl", "\"loss\":0,");
 	/* Scores of positives and negatives. */
 	assert_program(
 		0, "",
@@ -530,6 +569,7 @@ int main(void)
 		cmocka_unit_test(an_interruption_changes_nothing),
 		cmocka_unit_test(every_form_is_told_by_its_columns),
 		cmocka_unit_test(rerankers_score_pairs),
+		cmocka_unit_test(rerankers_learn_lists),
 		cmocka_unit_test(prompts_stand_before_texts),
 		cmocka_unit_test(prompts_are_refused),
 		cmocka_unit_test(rerankers_read_piece_by_piece),

@@ -109,6 +109,8 @@ static struct golden_step open_step(const struct json *row)
 	for (int64_t e = 0; e < examples; e++)
 		s.mark_starts[e] = s.starts[e] - e; /* one score fewer than there are texts */
 	s.step.by_dot = json_member(row, "flops") != NULL;
+	s.step.has_gap = json_member(row, "gap") != NULL;
+	s.step.gap = s.step.has_gap ? number(row, "gap") : 0;
 	s.step.marks = s.marks;
 	s.step.mark_starts = s.mark_starts;
 	s.step.targets = s.targets;

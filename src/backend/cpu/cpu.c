@@ -230,6 +230,7 @@ static const struct operations operations = {
 	.squared_error = cpu_squared_error,
 	.binary_xent = cpu_binary_xent,
 	.group_xent = cpu_group_xent,
+	.list_loss = cpu_list_loss,
 	.segment_xent = cpu_segment_xent,
 	.pointer_xent = cpu_pointer_xent,
 	.soft_loss = cpu_soft_loss,

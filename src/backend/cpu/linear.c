@@ -256,7 +256,7 @@ void cpu_linear_bwd(struct replica *r, const struct linear_bwd *a)
 				 .sums = a->producer_bias ? scratch->parts : NULL},
 			.finish = cpu_state(r)->kernels->linear_bwd,
 		};
-		wgrad.has_dy = call.packing->own && a->dy.rows > 0 && cpu_wgrad_takes_dy(&wgrad);
+		wgrad.has_dy = wgrad.dw && call.packing->own && a->dy.rows > 0 && cpu_wgrad_takes_dy(&wgrad);
 		if (wgrad.has_dy)
 			call.wgrad = &wgrad;
 		linear_run(&call);
@@ -264,6 +264,8 @@ void cpu_linear_bwd(struct replica *r, const struct linear_bwd *a)
 			cpu_add_parts(r, scratch->parts, slice_count(a->dy.rows), inputs, inputs, a->producer_bias->gradient.data,
 				      a->overwrite);
 	}
+	if (!wgrad.dw)
+		return;
 	cpu_wgrad(r, &wgrad);
 	if (a->b && is_rounded)
 		cpu_fp8_column_sums(r, &a->dy, a->b->gradient.data, a->overwrite);

@@ -212,6 +212,58 @@ void cpu_group_xent(struct replica *r, const struct group_xent *a)
 	run_loss((struct loss_call){r, group_xent_item, a->count, a->head, a, NULL}, a->loss, a->correct);
 }
 
+static double list_shares(const struct loss_call *call, int64_t first, int64_t end)
+{
+	const struct list_loss *a = call->arguments;
+	double most = -INFINITY, sum = 0, all = 0, loss = 0, weight = a->weights[first];
+	for (int64_t j = first; j < end; j++)
+		most = fmax(most, get(&a->logits, j, 0));
+	for (int64_t j = first; j < end; j++) {
+		sum += exp(get(&a->logits, j, 0) - most);
+		all += (double)a->targets[j];
+	}
+	double lse = most + log(sum);
+	for (int64_t j = first; j < end; j++) {
+		double below = get(&a->logits, j, 0) - lse;
+		loss -= (double)a->targets[j] * below;
+		if (a->dlogits.data)
+			put(&a->dlogits, j, 0, weight == 0 ? 0 : scaled(call, weight, all * exp(below) - (double)a->targets[j]));
+	}
+	return weight == 0 ? 0 : weight * loss;
+}
+
+static double list_margins(const struct loss_call *call, int64_t first, int64_t end)
+{
+	const struct list_loss *a = call->arguments;
+	double loss = 0, sum = 0;
+	for (int64_t j = first + 1; j < end; j++) {
+		double weight = a->weights[j];
+		double off =
+			get(&a->logits, first, 0) - get(&a->logits, j, 0) - ((double)a->targets[first] - (double)a->targets[j]);
+		double slope = weight == 0 ? 0 : scaled(call, weight, 2 * off);
+		loss += weight == 0 ? 0 : weight * off * off;
+		sum += slope;
+		if (a->dlogits.data)
+			put(&a->dlogits, j, 0, -slope);
+	}
+	if (a->dlogits.data)
+		put(&a->dlogits, first, 0, sum);
+	return loss;
+}
+
+static void list_loss_item(const struct loss_call *call, int64_t i, struct sums *sums)
+{
+	const struct list_loss *a = call->arguments;
+	int64_t first = a->starts[i], end = a->starts[i + 1];
+	if (first < end)
+		sums->loss += a->kind == LIST_SHARES ? list_shares(call, first, end) : list_margins(call, first, end);
+}
+
+void cpu_list_loss(struct replica *r, const struct list_loss *a)
+{
+	run_loss((struct loss_call){r, list_loss_item, a->count, a->head, a, NULL}, a->loss, NULL);
+}
+
 static void segment_xent_item(const struct loss_call *call, int64_t i, struct sums *sums)
 {
 	const struct segment_xent *a = call->arguments;

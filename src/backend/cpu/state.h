@@ -164,6 +164,7 @@ void cpu_xent(struct replica *r, const struct xent *a);
 void cpu_squared_error(struct replica *r, const struct squared_error *a);
 void cpu_binary_xent(struct replica *r, const struct binary_xent *a);
 void cpu_group_xent(struct replica *r, const struct group_xent *a);
+void cpu_list_loss(struct replica *r, const struct list_loss *a);
 void cpu_segment_xent(struct replica *r, const struct segment_xent *a);
 void cpu_pointer_xent(struct replica *r, const struct pointer_xent *a);
 void cpu_soft_loss(struct replica *r, const struct soft_loss *a);

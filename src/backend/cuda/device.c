@@ -257,6 +257,7 @@ static const struct operations operations = {
 	.squared_error = cuda_squared_error,
 	.binary_xent = cuda_binary_xent,
 	.group_xent = cuda_group_xent,
+	.list_loss = cuda_list_loss,
 	.segment_xent = cuda_segment_xent,
 	.pointer_xent = cuda_pointer_xent,
 	.soft_loss = cuda_soft_loss,

@@ -230,7 +230,14 @@ struct kernel_xent {
 cudaError_t kernel_xent(cudaStream_t stream, const struct kernel_xent *a);
 
 /* losses.cu: the other head losses, item by item. Fields that a kind does not need are NULL. */
-enum loss_kind { LOSS_KIND_SQUARED, LOSS_KIND_BINARY, LOSS_KIND_GROUP, LOSS_KIND_SEGMENT };
+enum loss_kind {
+	LOSS_KIND_SQUARED,
+	LOSS_KIND_BINARY,
+	LOSS_KIND_GROUP,
+	LOSS_KIND_SHARES,
+	LOSS_KIND_MARGINS,
+	LOSS_KIND_SEGMENT,
+};
 struct kernel_loss {
 	enum loss_kind kind;
 	enum dtype dtype;

@@ -146,10 +146,11 @@ void cuda_linear_bwd(struct replica *r, const struct linear_bwd *a)
 		cuda_product_dgrad(r, "linear_bwd", &a->dy, a->w, NULL, a->dx.data);
 	else if (a->dx.data)
 		input_gradient(r, a);
-	cuda_product_wgrad(r, "linear_bwd", &a->dy, &a->x, a->w, a->overwrite);
+	if (a->w->gradient.data)
+		cuda_product_wgrad(r, "linear_bwd", &a->dy, &a->x, a->w, a->overwrite);
 	if (a->dx.twin)
 		rounded_input_gradient(r, a);
-	if (a->b)
+	if (a->b && a->w->gradient.data)
 		cuda_column_sums(r,
 				 &(struct kernel_columns){
 					 .dtype = a->dy.dtype, .rows = a->dy.rows, .columns = a->dy.columns, .dx = a->dy.data},

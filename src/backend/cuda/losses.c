@@ -77,6 +77,16 @@ void cuda_group_xent(struct replica *r, const struct group_xent *a)
 	cuda_run(r, kernel_loss(cuda_stream(r), &loss), "group_xent");
 }
 
+void cuda_list_loss(struct replica *r, const struct list_loss *a)
+{
+	enum loss_kind kind = a->kind == LIST_SHARES ? LOSS_KIND_SHARES : LOSS_KIND_MARGINS;
+	struct kernel_loss loss = loss_of(r, kind, a->count, a->head, &a->logits, &a->dlogits, a->weights);
+	loss.starts = a->starts;
+	loss.values = a->targets;
+	loss.loss = a->loss;
+	cuda_run(r, kernel_loss(cuda_stream(r), &loss), "list_loss");
+}
+
 void cuda_segment_xent(struct replica *r, const struct segment_xent *a)
 {
 	struct kernel_loss loss =

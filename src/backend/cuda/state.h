@@ -196,6 +196,7 @@ void cuda_xent(struct replica *r, const struct xent *a);
 void cuda_squared_error(struct replica *r, const struct squared_error *a);
 void cuda_binary_xent(struct replica *r, const struct binary_xent *a);
 void cuda_group_xent(struct replica *r, const struct group_xent *a);
+void cuda_list_loss(struct replica *r, const struct list_loss *a);
 void cuda_segment_xent(struct replica *r, const struct segment_xent *a);
 void cuda_pointer_xent(struct replica *r, const struct pointer_xent *a);
 void cuda_soft_loss(struct replica *r, const struct soft_loss *a);

@@ -190,8 +190,9 @@ void ref_linear_bwd(struct replica *r, const struct linear_bwd *a)
 	own.w = &w;
 	own.x = ref_operand(r, a->w, DTYPE_E4M3, &a->x);
 	own.dy = ref_operand(r, a->w, DTYPE_E5M2, &a->dy);
-	ref_run(r, a->w->master.rows, dw_row, &own);
-	if (a->b != NULL)
+	if (a->w->gradient.data != NULL)
+		ref_run(r, a->w->master.rows, dw_row, &own);
+	if (a->b != NULL && a->w->gradient.data != NULL)
 		ref_column_sums(r, &a->dy, &a->b->gradient, a->overwrite);
 	if (a->dx.data != NULL)
 		ref_run(r, a->dx.rows, dx_row, &own);

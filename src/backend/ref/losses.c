@@ -142,6 +142,55 @@ void ref_group_xent(struct replica *r, const struct group_xent *a)
 	*a->correct += correct;
 }
 
+static double list_shares(const struct list_loss *a, int64_t first, int64_t count, double factor)
+{
+	const double *z = ref_row(&a->logits, first);
+	int64_t best;
+	double lse = ref_log_sum_exp(z, count, &best), all = 0, loss = 0;
+	for (int64_t j = 0; j < count; j++) {
+		all += a->targets[first + j];
+		loss += a->targets[first + j] * (lse - z[j]);
+	}
+	for (int64_t j = 0; a->dlogits.data && j < count; j++)
+		ref_row(&a->dlogits, first)[j] = factor == 0 ? 0 : factor * (all * exp(z[j] - lse) - a->targets[first + j]);
+	return loss;
+}
+
+/* Returns the weighted sum. */
+static double list_margins(const struct list_loss *a, int64_t first, int64_t count, double factor)
+{
+	const double *z = ref_row(&a->logits, first);
+	double loss = 0, sum = 0;
+	for (int64_t j = first + 1; j < first + count; j++) {
+		double off = z[0] - z[j - first] - ((double)a->targets[first] - a->targets[j]);
+		double slope = a->weights[j] == 0 ? 0 : 2 * a->weights[j] * off * factor;
+		loss += a->weights[j] == 0 ? 0 : a->weights[j] * off * off;
+		sum += slope;
+		if (a->dlogits.data)
+			ref_row(&a->dlogits, j)[0] = -slope;
+	}
+	if (a->dlogits.data)
+		ref_row(&a->dlogits, first)[0] = sum;
+	return loss;
+}
+
+void ref_list_loss(struct replica *r, const struct list_loss *a)
+{
+	double loss = 0, scale = scale_of(r, a->head);
+	for (int64_t i = 0; i < a->count; i++) {
+		int64_t first = a->starts[i], count = a->starts[i + 1] - first;
+		if (count == 0)
+			continue;
+		if (a->kind == LIST_MARGINS) {
+			loss += list_margins(a, first, count, scale);
+			continue;
+		}
+		double own = list_shares(a, first, count, a->weights[first] * scale);
+		loss += a->weights[first] == 0 ? 0 : a->weights[first] * own;
+	}
+	*a->loss += loss;
+}
+
 /* Log-sum-exp of `count` logits, `stride` apart, divided by the temperature. */
 static double soft_log_sum(const double *logits, int64_t count, int64_t stride, double temperature)
 {

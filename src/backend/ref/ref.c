@@ -177,6 +177,7 @@ static const struct operations operations = {
 	.squared_error = ref_squared_error,
 	.binary_xent = ref_binary_xent,
 	.group_xent = ref_group_xent,
+	.list_loss = ref_list_loss,
 	.segment_xent = ref_segment_xent,
 	.pointer_xent = ref_pointer_xent,
 	.soft_loss = ref_soft_loss,

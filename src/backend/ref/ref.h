@@ -102,6 +102,7 @@ void ref_xent(struct replica *r, const struct xent *a);
 void ref_squared_error(struct replica *r, const struct squared_error *a);
 void ref_binary_xent(struct replica *r, const struct binary_xent *a);
 void ref_group_xent(struct replica *r, const struct group_xent *a);
+void ref_list_loss(struct replica *r, const struct list_loss *a);
 void ref_segment_xent(struct replica *r, const struct segment_xent *a);
 void ref_pointer_xent(struct replica *r, const struct pointer_xent *a);
 void ref_soft_loss(struct replica *r, const struct soft_loss *a);

@@ -73,6 +73,46 @@ template <typename T> DEVICE void group_item(const struct kernel_loss &a, int64_
 	*correct = best == label ? weight : 0;
 }
 
+/* The rows of a list against their values: shares of a softmax, or margins to the first row. */
+template <typename T> DEVICE void list_item(const struct kernel_loss &a, int64_t i, double *loss)
+{
+	int first = a.starts[i], end = a.starts[i + 1];
+	const T *logits = static_cast<const T *>(a.outputs);
+	T *gradients = static_cast<T *>(a.gradients);
+	bool shares = a.kind == LOSS_KIND_SHARES;
+	float largest = -INFINITY;
+	double sum = 0, all = 0, own = 0, slopes = 0;
+	*loss = 0;
+	if (first == end)
+		return;
+	double top = to_float(logits[first]), target = a.values[first];
+	for (int j = first + lane_index(); j < end; j += WARP)
+		largest = fmaxf(largest, to_float(logits[j]));
+	largest = warp_max(largest);
+	for (int j = first + lane_index(); j < end; j += WARP) {
+		sum += expf(to_float(logits[j]) - largest);
+		all += a.values[j];
+	}
+	double lse = largest + log(warp_sum_double(sum));
+	all = warp_sum_double(all);
+	for (int j = first + lane_index(); j < end; j += WARP) {
+		double z = to_float(logits[j]), value = a.values[j],
+		       weight = shares       ? a.weights[first]
+				: j == first ? 0
+					     : a.weights[j];
+		double off = top - z - (target - value), slope = shares ? all * exp(z - lse) - value : -2 * off;
+		double scaled = weight == 0 ? 0 : factor_of(a, weight) * slope;
+		own += weight == 0 ? 0 : weight * (shares ? value * (lse - z) : off * off);
+		slopes -= scaled;
+		if (gradients != nullptr)
+			gradients[j] = from_float<T>((float)scaled);
+	}
+	*loss = warp_sum_double(own);
+	slopes = warp_sum_double(slopes);
+	if (gradients != nullptr && !shares && lane_index() == 0)
+		gradients[first] = from_float<T>((float)slopes);
+}
+
 template <typename T> DEVICE void segment_item(const struct kernel_loss &a, int64_t i, double *loss, double *correct)
 {
 	int first = a.starts[i], count = a.starts[i + 1] - first;
@@ -132,8 +172,10 @@ template <typename T> __global__ void __launch_bounds__(THREADS) loss_items(stru
 	int64_t i = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
 	if (i >= a.items)
 		return;
-	double loss, correct;
-	if (a.kind == LOSS_KIND_GROUP)
+	double loss, correct = 0;
+	if (a.kind == LOSS_KIND_SHARES || a.kind == LOSS_KIND_MARGINS)
+		list_item<T>(a, i, &loss);
+	else if (a.kind == LOSS_KIND_GROUP)
 		group_item<T>(a, i, &loss, &correct);
 	else if (a.kind == LOSS_KIND_SEGMENT)
 		segment_item<T>(a, i, &loss, &correct);
