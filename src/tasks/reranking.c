@@ -26,8 +26,8 @@ const struct option reranking_rows[] = {
 	{.help = "Rerankers"},
 	{OPTION_ROW(struct reranking_settings, ranking_loss, ROLE_RESULT, "NAME"),
 	 .range = "binary|listwise|listnet|margin_mse", .fallback = "binary",
-	 .help = "loss for rerankers: binary cross entropy of each pair; or over the texts of a query, listwise: cross entropy of "
-	 "their softmax, listnet: the same against the softmax of their scores, margin_mse: squared difference of margins to "
+	 .help = "loss for rerankers: binary cross entropy of each pair; or over the texts of a query, listwise: cross entropy "
+	 "of their softmax, listnet: the same against the softmax of their scores, margin_mse: squared difference of margins to "
 	 "the first text between the model's outputs and the scores"},
 	{0},
 };

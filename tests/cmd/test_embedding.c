@@ -479,7 +479,7 @@ static void other_losses_are_learned(void **state)
 	/* Where every text but its own is nearer than by -2, each text has only its positive: nothing is left to learn. */
 	forget("other");
 	assert_program(0, "", SHORT("other", "pairs.tsv", "--false_negative_gap -2"));
-	assert_holds("other/metrics.jsonl", "\"loss\":0,");
+	assert_holds("other/metrics.jsonl", "\"loss\":0.0,");
 	/* Scores of positives and negatives. */
 	assert_program(
 		0, "",

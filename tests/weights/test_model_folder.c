@@ -273,7 +273,7 @@ static void other_files_are_refused(void **state)
 	REQUIRE(folder_make(path));
 	float *slab = calloc((size_t)model->slab_count, sizeof *slab);
 	assert_int_equal(model_folder_load(path, model, MISSING_NOTHING, slab, NULL), ERR_USAGE);
-	assert_non_null(strstr(error_last()->hint, "save_pretrained"));
+	assert_non_null(strstr(error_last()->hint, "model.safetensors"));
 	REQUIRE(file_write(in_folder("old/pytorch_model.bin"), "PK", 2));
 	assert_int_equal(model_folder_load(path, model, MISSING_NOTHING, slab, NULL), ERR_DATA);
 	assert_non_null(strstr(error_last()->message, "pytorch_model.bin"));
