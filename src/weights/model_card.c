@@ -209,10 +209,14 @@ static void put_metrics(struct buffer *out, const struct model_card *card)
 
 static void put_value(struct buffer *out, const struct json *value)
 {
-	/* Where files lay on the machine is nobody's business: their names are enough. */
-	const char *slash = value->kind == JSON_STRING && value->text[0] == '/' ? strrchr(value->text, '/') : NULL;
-	if (value->kind == JSON_STRING || value->kind == JSON_NUMBER)
-		put_cell(out, slash && slash[1] ? slash + 1 : value->text);
+	if (value->kind == JSON_STRING || value->kind == JSON_NUMBER) {
+		/* Where files lay on the machine is nobody's business: their names are enough. */
+		const char *name = value->text;
+		for (const char *at = *name == '/' ? name : ""; *at; at++)
+			if (*at == '/' && at[1] && at[1] != '/')
+				name = at + 1;
+		put_cell(out, name);
+	}
 	for (const struct json *child = value->kind == JSON_ARRAY ? value->first_child : NULL; child; child = child->next) {
 		put_value(out, child);
 		buffer_text(out, child->next ? ", " : "");
