@@ -241,13 +241,6 @@ done:
 	return status;
 }
 
-void hint_at_address(const char *path)
-{
-	if (strstr(path, "://"))
-		error_hint("files are read from this machine: %s, and give the path of what it saves",
-			   strncmp(path, "http", 4) == 0 ? "bertc download ADDRESS" : "copy it here with the tool of its store");
-}
-
 /* Expands a path that exists: to the files of a folder, or to itself (a pipe or device is what the user asked for). */
 static enum status expand_existing(const char *path, struct name_list *out)
 {
