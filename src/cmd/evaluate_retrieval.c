@@ -77,6 +77,11 @@ static enum status read_files(struct retrieval *r)
 	if (r->judgments.unknown_queries > 0)
 		log_warning("%" PRId64 " judgments are about queries that queries.jsonl does not have",
 			    r->judgments.unknown_queries);
+	if (r->judgments.unknown_documents > 0)
+		log_warning("%" PRId64 " judgments are about documents that the corpus does not have: they count as not found",
+			    r->judgments.unknown_documents);
+	if (r->judgments.repeated > 0)
+		log_warning("%" PRId64 " judgments are given more than once, and count once", r->judgments.repeated);
 	log_note("%" PRId64 " documents, %" PRId64 " queries with %" PRId64 " judgments", r->documents.count, r->judged_count,
 		 r->judgments.count);
 	return OK;

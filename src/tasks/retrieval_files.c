@@ -120,9 +120,19 @@ static enum status index_ids(const struct text_list *list, struct string_index *
 
 struct judging {
 	struct judgments *out;
-	struct string_index queries, documents;
+	struct string_index queries, documents; /* the latter grows by those that the corpus does not have */
+	struct string_store unknown;            /* their ids */
 	const char *path;
 };
+
+static enum status find_document(struct judging *j, const char *id, int64_t *out)
+{
+	*out = string_index_find(&j->documents, id);
+	if (*out >= 0)
+		return OK;
+	TRY(string_store_copy(&j->unknown, id, strlen(id), &id));
+	return string_index_add(&j->documents, id, j->documents.count, out);
+}
 
 /* A line of three fields (BEIR) or four (TREC, whose second one means nothing), which are cut apart. */
 static enum status take_line(struct judging *j, char *line, int64_t number)
@@ -142,12 +152,12 @@ static enum status take_line(struct judging *j, char *line, int64_t number)
 	if (*end || errno)
 		return error_set(ERR_DATA, "'%s', line %lld: the grade '%.40s' is not a whole number", j->path, (long long)number,
 				 fields[count - 1]);
-	struct judgment item = {string_index_find(&j->queries, fields[0]), string_index_find(&j->documents, fields[count - 2]),
-				grade};
+	struct judgment item = {.query = string_index_find(&j->queries, fields[0]), .grade = grade};
 	if (item.query < 0) {
 		j->out->unknown_queries++;
 		return OK;
 	}
+	TRY(find_document(j, fields[count - 2], &item.document));
 	TRY(memory_grow(&j->out->items, &j->out->capacity, j->out->count + 1, sizeof *j->out->items, "judgments"));
 	j->out->items[j->out->count++] = item;
 	return OK;
@@ -185,6 +195,32 @@ static int compare_queries(const void *left, const void *right)
 	return a->document < b->document ? -1 : a->document > b->document;
 }
 
+/* Sorts the judgments, and leaves out those that are given twice: a document can be relevant to a query only once. */
+static enum status sort_judgments(struct judging *j, const struct text_list *queries, const struct text_list *documents)
+{
+	struct judgments *out = j->out;
+	int64_t kept = 0;
+	qsort(out->items, (size_t)out->count, sizeof *out->items, compare_queries);
+	for (int64_t i = 0; i < out->count; i++) {
+		const struct judgment *item = &out->items[i], *last = kept > 0 ? &out->items[kept - 1] : NULL;
+		if (last && compare_queries(last, item) == 0) {
+			if (last->grade != item->grade)
+				return error_set(ERR_DATA,
+						 "'%s' gives query '%.80s' and document '%.80s' two grades, %lld and %lld",
+						 j->path, queries->ids[item->query],
+						 item->document < documents->count ? documents->ids[item->document]
+										   : "(not in the corpus)",
+						 (long long)last->grade, (long long)item->grade);
+			out->repeated++;
+			continue;
+		}
+		out->unknown_documents += item->document >= documents->count;
+		out->items[kept++] = *item;
+	}
+	out->count = kept;
+	return OK;
+}
+
 enum status judgments_read(struct judgments *out, const char *path, const struct text_list *queries,
 			   const struct text_list *documents)
 {
@@ -196,8 +232,9 @@ enum status judgments_read(struct judgments *out, const char *path, const struct
 	if (out->count == 0)
 		status = error_set(ERR_DATA, "'%s' judges none of the queries", path);
 	else
-		qsort(out->items, (size_t)out->count, sizeof *out->items, compare_queries);
+		status = sort_judgments(&j, queries, documents);
 done:
+	string_store_release(&j.unknown);
 	string_index_release(&j.queries);
 	string_index_release(&j.documents);
 	return status;

@@ -28,17 +28,18 @@ void text_list_release(struct text_list *list);
 
 /* A judgment: the text `document` answers the query to the degree `grade`; 0 and less: it does not. */
 struct judgment {
-	int64_t query, document; /* numbers in the lists; document -1: it is not in the corpus */
+	int64_t query, document; /* numbers in the lists; from the corpus's count on: documents that are not in it */
 	int64_t grade;
 };
 struct judgments {
 	struct judgment *items; /* [count] by query, then by document */
 	int64_t count, capacity;
-	int64_t unknown_queries; /* judgments left out because their query is not in the list */
+	int64_t unknown_queries;             /* judgments left out because their query is not in the list */
+	int64_t unknown_documents, repeated; /* judgments of documents that are not in the corpus; left out as given before */
 };
 
 /* Reads qrels: BEIR's (query-id, corpus-id, score) or TREC's (query, 0, document, grade), separated by tabs or spaces. ERR_DATA
- * names a line that is damaged; also if no judgment is about a query of the list. */
+ * names a line that is damaged; also if no judgment is about a query of the list, or two contradict each other. */
 MUST_USE enum status judgments_read(struct judgments *out, const char *path, const struct text_list *queries,
 				    const struct text_list *documents);
 void judgments_release(struct judgments *judgments);

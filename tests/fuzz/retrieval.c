@@ -15,8 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	const char *path = fuzz_file("data", bytes, count);
 	if (judgments_read(&judgments, path, &queries, &documents) == OK)
 		for (int64_t i = 0; i < judgments.count; i++)
-			BUG_IF(judgments.items[i].query < 0 || judgments.items[i].query > 1 || judgments.items[i].document < -1 ||
-			       judgments.items[i].document > 1);
+			BUG_IF(judgments.items[i].query < 0 || judgments.items[i].query > 1 || judgments.items[i].document < 0 ||
+			       judgments.items[i].document > 1 + judgments.unknown_documents);
 	judgments_release(&judgments);
 	if (text_list_read(&read, path, count % 2 ? NULL : "2") == OK)
 		for (int64_t i = 0; i < read.count; i++)

@@ -457,13 +457,38 @@ static void documents_name_what_is_there(void **state)
 	assert_int_equal(problems, 0);
 }
 
+static void all_fuzz_targets_are_listed(void **state)
+{
+	const char *page = "docs/reliability.md";
+	struct buffer text = {0};
+	glob_t targets;
+	char row[256];
+	assert_ok(file_read(page, 4 << 20, &text));
+	assert_int_equal(glob("tests/fuzz/*.c", 0, NULL, &targets), 0);
+	problems = 0;
+	for (size_t i = 0; i < targets.gl_pathc; i++) {
+		const char *name = strrchr(targets.gl_pathv[i], '/') + 1;
+		snprintf(row, sizeof row, "\n| `%.*s` |", (int)strcspn(name, "."), name);
+		if (!strstr(buffer_string(&text), row))
+			problem(page, 0, name, "has no row among the fuzz targets");
+	}
+	globfree(&targets);
+	buffer_release(&text);
+	assert_int_equal(problems, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(folders_depend_on_those_above),     cmocka_unit_test(some_functions_are_not_used),
-		cmocka_unit_test(headers_are_guarded_by_their_name), cmocka_unit_test(headers_compile_alone),
-		cmocka_unit_test(documents_name_what_is_there),      cmocka_unit_test(lengths_are_bounded),
-		cmocka_unit_test(files_say_what_they_are_for),       cmocka_unit_test(code_has_the_format),
+		cmocka_unit_test(folders_depend_on_those_above),
+		cmocka_unit_test(some_functions_are_not_used),
+		cmocka_unit_test(headers_are_guarded_by_their_name),
+		cmocka_unit_test(headers_compile_alone),
+		cmocka_unit_test(documents_name_what_is_there),
+		cmocka_unit_test(all_fuzz_targets_are_listed),
+		cmocka_unit_test(lengths_are_bounded),
+		cmocka_unit_test(files_say_what_they_are_for),
+		cmocka_unit_test(code_has_the_format),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,10 +46,13 @@ static void measures_are_those_of_trec_eval(void **state)
 	struct retrieved found[3][4] = {{{0.5f, 0}, {0.5f, 1}, {0.7f, 2}, {0.5f, 3}}, {{0.1f, 0}, {0.2f, 2}}, {{1, 1}}};
 	const int64_t counts[] = {4, 2, 1};
 	read_lists(&queries, &documents);
-	put_file("qrels.tsv", QRELS);
+	/* Given twice, a judgment counts once. */
+	put_file("qrels.tsv", QRELS "q1\td2\t2\nq1\tgone\t1\n");
 	assert_ok(judgments_read(&judgments, test_path("qrels.tsv"), &queries, &documents));
 	assert_int_equal(judgments.count, 7);
 	assert_int_equal(judgments.unknown_queries, 1);
+	assert_int_equal(judgments.unknown_documents, 1);
+	assert_int_equal(judgments.repeated, 2);
 	for (int64_t q = 0, first = 0; q < 3; q++) {
 		int64_t judged = 0;
 		while (first + judged < judgments.count && judgments.items[first + judged].query == q)
@@ -84,6 +87,10 @@ static void bad_files_are_refused(void **state)
 	put_file("bad.tsv", "q1 0 d1 much\n");
 	assert_error(ERR_DATA, "line 1: the grade 'much' is not a whole number",
 		     judgments_read(&judgments, test_path("bad.tsv"), &queries, &documents));
+	put_file("bad.tsv", "q1 0 d1 1\nq2 0 d1 0\nq1 0 d1 0\n");
+	assert_error(ERR_DATA, "gives query 'q1' and document 'd1' two grades",
+		     judgments_read(&judgments, test_path("bad.tsv"), &queries, &documents));
+	judgments_release(&judgments);
 	put_file("bad.tsv", "q7 0 d1 1\n");
 	assert_error(ERR_DATA, "judges none of the queries",
 		     judgments_read(&judgments, test_path("bad.tsv"), &queries, &documents));
