@@ -172,7 +172,10 @@ static void test_endless_lines(void **state)
 static void test_endless_lines_with_added_tokens(void **state)
 {
 	static const char json[] =
-		"{\"added_tokens\": [{\"id\": 5, \"content\": \"%s\", \"normalized\": true}], \"model\": {\"vocab\": "
+		"{\"added_tokens\": [{\"id\": 5, \"content\": \"%s\", \"normalized\": true}], "
+		"\"normalizer\": {\"type\": \"BertNormalizer\", \"lowercase\": true}, \"pre_tokenizer\": {\"type\": "
+		"\"BertPreTokenizer\"}, \"post_processor\": {\"type\": \"BertProcessing\", \"sep\": [\"[SEP]\", 3], \"cls\": "
+		"[\"[CLS]\", 2]}, \"model\": {\"type\": \"WordPiece\", \"vocab\": "
 		"{\"[PAD]\": 0, \"[UNK]\": 1, \"[CLS]\": 2, \"[SEP]\": 3, \"[MASK]\": 4}}}";
 	static const struct {
 		const char *token;

@@ -5,12 +5,16 @@
 #include "text/utf8.h"
 #include "text/vocab_json.h"
 
+#define BERT_PARTS                                                                                                               \
+	"\"normalizer\":{\"type\":\"BertNormalizer\",\"lowercase\":true},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},"     \
+	"\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"[SEP]\",3],\"cls\":[\"[CLS]\",2]},"
 #define TOKENS "\"[PAD]\":0,\"[UNK]\":1,\"[CLS]\":2,\"[SEP]\":3,\"[MASK]\":4"
 
 FUZZ_SEEDS(
 	FUZZ_SEED("\0{\"model\":{\"type\":\"WordPiece\",\"vocab\":{" TOKENS ",\"a\":5,\"##b\":6}},"
 		  "\"normalizer\":{\"lowercase\":true,\"strip_accents\":null,\"handle_chinese_chars\":false}}"),
-	FUZZ_SEED("\0{\"added_tokens\":[{\"id\":5,\"content\":\"x\",\"rstrip\":true}],\"model\":{\"vocab\":{" TOKENS "}}}"),
+	FUZZ_SEED("\0{\"added_tokens\":[{\"id\":5,\"content\":\"x\",\"rstrip\":true}]," BERT_PARTS
+		  "\"model\":{\"type\":\"WordPiece\",\"vocab\":{" TOKENS "}}}"),
 	FUZZ_SEED("\0{\"model\":{\"type\":\"BPE\",\"vocab\":{}}}"),
 	FUZZ_SEED(
 		"\0{\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"decoder\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\","

@@ -39,6 +39,20 @@ static void put_token(struct json_writer *json, const struct added_token *token,
 	json_close(json);
 }
 
+/* "sep": ["[SEP]", 3] */
+static void put_special(struct json_writer *json, const char *key, int32_t id)
+{
+	json_open(json, key, '[');
+	json_put_string(json, NULL, entries[id]);
+	json_put_integer(json, NULL, id);
+	json_close(json);
+}
+
+/* The parts of a tokenizer.json that are the same in every BERT's. */
+#define BERT_PARTS                                                                                                               \
+	"\"normalizer\":{\"type\":\"BertNormalizer\",\"lowercase\":true},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},"     \
+	"\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"[SEP]\",3],\"cls\":[\"[CLS]\",2]},"
+
 /* Writes a folder as transformers does: the added tokens are in tokenizer.json alone. `first`: the first entry. */
 static void write_folder(const char *name, const char *first)
 {
@@ -53,7 +67,16 @@ static void write_folder(const char *name, const char *first)
 		put_token(&json, &added[i].token, added[i].content);
 	json_close(&json);
 	json_open(&json, "normalizer", '{');
+	json_put_string(&json, "type", "BertNormalizer");
 	json_put_bool(&json, "lowercase", true);
+	json_close(&json);
+	json_open(&json, "pre_tokenizer", '{');
+	json_put_string(&json, "type", "BertPreTokenizer");
+	json_close(&json);
+	json_open(&json, "post_processor", '{');
+	json_put_string(&json, "type", "BertProcessing");
+	put_special(&json, "sep", 3);
+	put_special(&json, "cls", 2);
 	json_close(&json);
 	json_open(&json, "model", '{');
 	json_put_string(&json, "type", "WordPiece");
@@ -178,7 +201,8 @@ static void test_folders(void **state)
 static void test_odd_entries(void **state)
 {
 	static const char lines[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n\xE2\x80\xA8\nb\na\n";
-	static const char json[] = "{\"added_tokens\":[{\"id\":9,\"content\":\"new york\"}],\"model\":{\"vocab\":{\"[PAD]\":0,"
+	static const char json[] = "{\"added_tokens\":[{\"id\":9,\"content\":\"new york\"}]," BERT_PARTS
+				   "\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"[PAD]\":0,"
 				   "\"[UNK]\":1,\"[CLS]\":2,\"[SEP]\":3,\"[MASK]\":4,\"\\u2028\":6,\"b\":7,\"a\":8}}}";
 	struct tokenizer_settings settings = tokenizer_defaults(false);
 	struct vocab vocab;
@@ -203,13 +227,14 @@ static void test_unknown_members(void **state)
 {
 	static const char lines[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n";
 	static const char json[] =
-		"{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"splitter\":{},\"added_tokens\":[],"
-		"\"model\":{\"vocab\":{\"[PAD]\":0,\"[UNK]\":1,\"[CLS]\":2,\"[SEP]\":3,\"[MASK]\":4,\"a\":5}}}";
+		"{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"splitter\":{},\"added_tokens\":[]," BERT_PARTS
+		"\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"[PAD]\":0,\"[UNK]\":1,\"[CLS]\":2,\"[SEP]\":3,\"[MASK]\":4,\"a\":"
+		"5}}}";
 	static const char map[] =
 		"{\"pad_token\":\"[PAD]\",\"eos_token\":\"a\",\"additional_special_tokens\":[],\"tag_tokens\":{}}";
-	static const char later[] =
-		"{\"version\":\"2.0\",\"added_tokens\":[],\"model\":{\"vocab\":{\"[PAD]\":0,\"[UNK]\":1,\"[CLS]\":2,"
-		"\"[SEP]\":3,\"[MASK]\":4,\"a\":5}}}";
+	static const char later[] = "{\"version\":\"2.0\",\"added_tokens\":[]," BERT_PARTS
+				    "\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"[PAD]\":0,\"[UNK]\":1,\"[CLS]\":2,"
+				    "\"[SEP]\":3,\"[MASK]\":4,\"a\":5}}}";
 	struct vocab vocab;
 	struct buffer said = {0};
 	assert_ok(folder_make(test_path("unknown")));
@@ -392,7 +417,7 @@ static void test_named_elsewhere(void **state)
 		{"{\"eos_token\":\"[NEW]\"}", NULL, 1},
 	};
 	static const char lines[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n[E1]\n";
-	static const char json[] = "{\"added_tokens\":[],\"normalizer\":{\"lowercase\":true},\"model\":{\"type\":\"WordPiece\","
+	static const char json[] = "{\"added_tokens\":[]," BERT_PARTS "\"model\":{\"type\":\"WordPiece\","
 				   "\"vocab\":{\"[PAD]\":0,\"[UNK]\":1,\"[CLS]\":2,\"[SEP]\":3,\"[MASK]\":4,\"[E1]\":5}}}";
 	struct tokenizer_settings settings = tokenizer_defaults(false);
 	struct tokenizer *tokenizer;

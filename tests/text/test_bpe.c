@@ -259,6 +259,8 @@ static void test_pair_files(void **state)
 	tokens_release(&tokens);
 	tokenizer_close(tokenizer);
 	vocab_release(&vocab);
+	assert_ok(file_write(test_path("files/merges.txt"), "#version: 0.2\n\0\na b\n", 20));
+	assert_error(ERR_DATA, "merges.txt': a merge contains a NUL", vocab_read(&vocab, test_path("files/vocab.json")));
 }
 
 static void test_refused(void **state)

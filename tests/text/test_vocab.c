@@ -187,6 +187,50 @@ static void test_added(void **state)
 	buffer_release(&text);
 }
 
+#define USUAL "{\"type\": \"BertProcessing\", \"sep\": [\"[SEP]\", 3], \"cls\": [\"[CLS]\", 2]}"
+#define ENTRIES "\"vocab\": {\"[PAD]\": 0, \"[UNK]\": 1, \"[CLS]\": 2, \"[SEP]\": 3, \"[MASK]\": 4, \"a\": 5, \"A\": 6}"
+
+/* As in tokenizers, a part that the file does not mention does nothing: no case is folded, nothing is split, and no special token
+ * is added. */
+static void test_parts_that_are_missing(void **state)
+{
+	static const char bare[] = "{\"model\": {\"type\": \"WordPiece\", \"unk_token\": \"[UNK]\", " ENTRIES "}}";
+	static const char untyped[] =
+		"{\"normalizer\": {\"type\": \"BertNormalizer\"}, \"pre_tokenizer\": {\"type\": "
+		"\"BertPreTokenizer\"}, \"post_processor\": " USUAL ", \"model\": {\"unk_token\": \"[UNK]\", " ENTRIES "%s}}";
+	static const char *const members[] = {", \"max_input_chars_per_word\": 100, \"continuing_subword_prefix\": \"##\"", ""};
+	struct tokenizer_settings settings = tokenizer_defaults(true);
+	struct tokenizer *tokenizer;
+	struct tokens tokens = {0};
+	struct vocab vocab;
+	char json[1024];
+	(void)state;
+	assert_ok(file_write(test_path("bare.json"), bare, strlen(bare)));
+	assert_ok(vocab_read(&vocab, test_path("bare.json")));
+	assert_int_equal(template_size(&vocab.single) + template_size(&vocab.pair), 0);
+	assert_ok(tokenizer_open(&tokenizer, &vocab, &settings));
+	assert_ok(tokenizer_encode(tokenizer, "A", 1, &tokens));
+	assert_ok(tokenizer_encode(tokenizer, "a a", 3, &tokens));
+	assert_int_equal(tokens.count, 2);
+	assert_int_equal(tokens.ids[0], 6);
+	assert_int_equal(tokens.ids[1], 1);
+	tokenizer_close(tokenizer);
+	tokens_release(&tokens);
+	vocab_release(&vocab);
+	/* Without its type, a model is told by its members. */
+	for (int i = 0; i < 2; i++) {
+		snprintf(json, sizeof json, untyped, members[i]);
+		assert_ok(file_write(test_path("untyped.json"), json, strlen(json)));
+		if (i == 0) {
+			assert_ok(vocab_read(&vocab, test_path("untyped.json")));
+			assert_null(vocab.chain);
+			vocab_release(&vocab);
+		} else {
+			assert_error(ERR_DATA, "\"model\" is of the type \"\"", vocab_read(&vocab, test_path("untyped.json")));
+		}
+	}
+}
+
 /* Parts that bertc does not have, and values that it cannot obey, are refused by name. */
 static void test_words_of_other_tokenizers(void **state)
 {
@@ -206,6 +250,8 @@ static void test_words_of_other_tokenizers(void **state)
 		{"\"post_processor\": {\"type\": \"BertProcessing\", \"sep\": [\"[SEP]\", 4], \"cls\": [\"[CLS]\", 2]},",
 		 "special token '[SEP]' with the id 4"},
 		{"\"post_processor\": {\"type\": \"Other\"},", "\"post_processor\" is of the type \"Other\""},
+		{"\"post_processor\": {\"type\": \"Sequence\", \"processors\": [" USUAL ", " USUAL "]},",
+		 "adds special tokens twice"},
 	};
 	static const char model[] = "\"model\": {\"type\": \"WordPiece\", \"vocab\": {\"[PAD]\": 0, \"[UNK]\": 1, \"[CLS]\": 2, "
 				    "\"[SEP]\": 3, \"[MASK]\": 4, \"a\": 5}}";
@@ -282,6 +328,7 @@ int main(void)
 		cmocka_unit_test(test_from_entries_and_back),
 		cmocka_unit_test(test_added),
 		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_parts_that_are_missing),
 		cmocka_unit_test(test_words_of_other_tokenizers),
 		cmocka_unit_test(test_casing),
 	};

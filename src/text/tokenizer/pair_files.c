@@ -145,6 +145,8 @@ enum status pair_files_read(const char *path, struct buffer *out)
 	enum status status = json_read(&vocab, vocab_path, TOKENIZER_FILE_LIMIT);
 	if (status == OK)
 		status = file_read(merges_path, TOKENIZER_FILE_LIMIT, &merges);
+	if (status == OK && memchr(buffer_string(&merges), '\0', merges.size))
+		status = error_set(ERR_DATA, "'%s': a merge contains a NUL", merges_path);
 	if (status == OK && vocab.root->kind != JSON_OBJECT)
 		status = error_set(ERR_DATA, "'%s': not a JSON object of entries and ids", vocab_path);
 	for (const struct json *entry = status == OK ? vocab.root->first_child : NULL; entry && status == OK; entry = entry->next)

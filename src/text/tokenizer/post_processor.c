@@ -145,6 +145,9 @@ static enum status read_processor(struct vocab *vocab, const struct part *part, 
 		return OK;
 	}
 	part_warn_unknown(part, members, ignored);
+	if (template_size(&vocab->single) + template_size(&vocab->pair) > 0 && strcmp(type, "ByteLevel") != 0)
+		return error_set(ERR_DATA, "'%s': \"%s\" adds special tokens twice, which bertc does not do", part->path,
+				 part->role);
 	if (strcmp(type, "TemplateProcessing") == 0) {
 		TRY(read_template(&vocab->single, part, vocab, "single", false));
 		return read_template(&vocab->pair, part, vocab, "pair", true);
@@ -162,12 +165,10 @@ enum status post_processor_read(struct vocab *vocab, const struct json *root, co
 {
 	const struct json *object = json_member(root, "post_processor");
 	*trims = (struct offset_trimming){.is_on = false};
-	if (!object)
-		return OK;
 	vocab->single = (struct token_template){.filler = vocab->unk >= 0 ? vocab->unk : 0};
 	vocab->pair = vocab->single;
 	vocab->pair.second_type = 1;
-	if (object->kind == JSON_NULL)
+	if (!object || object->kind == JSON_NULL)
 		return OK;
 	TRY(read_processor(vocab, &(struct part){object, path, "post_processor"}, trims));
 	if (!template_types_ascend(&vocab->single, false) || !template_types_ascend(&vocab->pair, true))

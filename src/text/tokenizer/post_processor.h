@@ -7,8 +7,8 @@
 
 /* BERT's: [CLS] A [SEP], and [CLS] A [SEP] B [SEP] with the type 1 from B on. */
 void post_processor_usual(struct vocab *vocab);
-/* Reads vocab->single and vocab->pair, and *trims. A file without the member says nothing (they stay as they are); null means
- * that there are no special tokens. A template that names unknown tokens, or that has the texts in another order, is ERR_DATA. */
+/* Reads vocab->single and vocab->pair, and *trims. Without the member, or with null, there are no special tokens. A template that
+ * names unknown tokens, or that has the texts in another order, is ERR_DATA. */
 MUST_USE enum status post_processor_read(struct vocab *vocab, const struct json *root, const char *path,
 					 struct offset_trimming *trims);
 

@@ -117,11 +117,17 @@ static bool is_usual(const struct json *object, const char *name, const char *us
 	return (member->kind == JSON_STRING || member->kind == JSON_NUMBER) && strcmp(member->text, usual) == 0;
 }
 
-/* A file need not say how words are made; then they are BERT's. */
 static bool has_usual_type(const struct json *root, const char *role, const char *usual)
 {
 	const struct json *part = json_member(root, role);
-	return !part || (part->kind == JSON_OBJECT && is_usual(part, "type", usual));
+	return part && part->kind == JSON_OBJECT && is_usual(part, "type", usual);
+}
+
+/* Without a type, tokenizers tells models apart by their members: only WordPiece has this one. */
+static bool is_wordpiece(const struct json *model)
+{
+	return json_member(model, json_member(model, "type") ? "type" : "max_input_chars_per_word") &&
+	       is_usual(model, "type", "WordPiece");
 }
 
 static bool has_usual_template(const struct vocab *vocab)
@@ -149,7 +155,7 @@ static bool is_bert(const struct vocab *vocab, const struct json *root)
 		    (token->lstrip || token->rstrip || token->single_word || token->normalized))
 			return false;
 	}
-	return is_usual(model, "type", "WordPiece") && is_usual(model, "unk_token", "[UNK]") &&
+	return is_wordpiece(model) && is_usual(model, "unk_token", "[UNK]") &&
 	       is_usual(model, "continuing_subword_prefix", "##") && is_usual(model, "max_input_chars_per_word", "100") &&
 	       has_usual_type(root, "normalizer", "BertNormalizer") && (!clean || clean->boolean) &&
 	       has_usual_type(root, "pre_tokenizer", "BertPreTokenizer") && has_usual_template(vocab);
@@ -205,7 +211,7 @@ static void mark_continuations(struct vocab *vocab)
 static enum status set_prefix(struct vocab *vocab, const struct json *root, const char *path)
 {
 	const struct json *model = json_member(root, "model");
-	const char *prefix = is_usual(model, "type", "WordPiece") ? "##" : "";
+	const char *prefix = is_wordpiece(model) ? "##" : "";
 	if (prefix[0])
 		TRY(json_get_string(model, path, "continuing_subword_prefix", &prefix));
 	if (strlen(prefix) >= VOCAB_PREFIX_BYTES)
@@ -266,8 +272,7 @@ static enum status read_parts(struct vocab *vocab, const struct json *root, cons
 	TRY(token_files_list_added(files, vocab));
 	TRY(post_processor_read(vocab, root, path, &trimming));
 	token_files_apply_inputs(files, vocab);
-	if (json_member(root, "decoder")) /* as with the other parts: BERT's unless it says something else */
-		TRY(decoder_read(&vocab->decoder, root, path));
+	TRY(decoder_read(&vocab->decoder, root, path));
 	if (is_bert(vocab, root)) {
 		unlist_special(vocab);
 		return OK;
@@ -453,7 +458,7 @@ static enum status add_parts(struct comparison *c, const struct json *root, cons
 static enum status compare_and_add(struct comparison *c, const struct json *root, const struct buffer *text, struct vocab *joined,
 				   bool *out_refused)
 {
-	*out_refused = !is_usual(json_member(root, "model"), "type", "WordPiece");
+	*out_refused = !is_wordpiece(json_member(root, "model"));
 	if (*out_refused) /* vocab.txt belongs to something else */
 		return read_text(joined, c->path, text);
 	TRY(memory_new(&c->found, c->vocab->count, sizeof *c->found, "added tokens"));
