@@ -609,7 +609,6 @@ static enum status start_training(struct run *run)
 		.context = run,
 	};
 	TRY(open_report(run));
-	run->trained = true;
 	return train(&run->training);
 }
 
@@ -690,13 +689,20 @@ enum status run_train(struct run *run)
 	return OK;
 }
 
-/* Settings of a run that could not start (no memory, no room for checkpoints, weights that do not fit) must not bind the next. */
+/* Settings of a run that failed before its first checkpoint (no memory, weights that do not fit, a loss that is not finite) must
+ * not bind the next. */
 static void forget_settings(const struct run *run)
 {
+	const struct error failure = *error_last();
 	char path[PATH_BYTES];
-	bool started = run->trained && run->training.state.step > 0;
-	if (run->wrote_settings && !started && path_join(path, run->folder.path, "settings.json") == OK)
+	int64_t *steps = NULL, count;
+	if (!run->wrote_settings)
+		return;
+	if (checkpoint_list(run->folder.path, &steps, &count) != OK)
+		BUG_IF(error_restore(&failure) == OK); /* a folder that is gone does not hide what failed */
+	else if (count == 0 && path_join(path, run->folder.path, "settings.json") == OK)
 		unlink(path);
+	free(steps);
 }
 
 void run_close(struct run *run, enum status status)

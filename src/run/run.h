@@ -81,9 +81,9 @@ struct run {
 	int64_t open_phase;          /* index of the phase whose data is open, or -1 */
 	struct objective *objective; /* of that phase */
 	struct buffer record_text;
-	double opened;                /* clock_seconds() when this process started with it */
-	bool wrote_settings, trained; /* this process wrote settings.json; the training loop was reached */
-	char computed_on[128];        /* for the checkpoints' records */
+	double opened;         /* clock_seconds() when this process started with it */
+	bool wrote_settings;   /* this process wrote settings.json, which was not there */
+	char computed_on[128]; /* for the checkpoints' records */
 	struct training training;
 };
 

@@ -265,6 +265,13 @@ static void answers_that_are_no_numbers_are_errors(void **state)
 		       "--num_train_steps 5 " SMALL,
 		       test_folder, test_folder, test_folder);
 	assert_said("first in 'bert.");
+	/* The settings of a run without a checkpoint do not bind the next one. */
+	static const char *const rates[] = {"1e-5", "1e-6"};
+	for (int i = 0; i < 2; i++)
+		assert_program(7, "number 3 in a row",
+			       "finetune --task classification --model %s/huge --train %s/table.tsv --out %s/untrained "
+			       "--num_train_steps 5 --save_checkpoints_steps 5 --learning_rate %s " SMALL,
+			       test_folder, test_folder, test_folder, rates[i]);
 	/* A single update that is skipped leaves such a model to the evaluation, whose results are then not written. */
 	assert_program(
 		7, "the model's answer to example 1 is not finite",
