@@ -85,6 +85,18 @@ static void warn_of_odd_labels(const struct task_state *state)
 			    labels->labels[0].name);
 }
 
+/* 0 and 1, or a probability, for each label are no names. */
+static enum status refuse_numbers(const struct task_state *state, bool one_each)
+{
+	const struct label_set *labels = &state->labels;
+	if (state->settings.given.count > 0 || !(label_set_has_amounts(labels) || (one_each && label_set_has_flags(labels))))
+		return OK;
+	return error_hinted(error_set(ERR_DATA,
+				      "'%s', line %lld: '%.100s', as every other label, looks like a value, not like a name",
+				      labels->labels[0].file, (long long)labels->labels[0].line, labels->labels[0].name),
+			    "write 0 or 1 for each label as a list, [1, 0, 1], and give the names with --labels a,b,c");
+}
+
 /* Counts the labels of a training set. */
 static enum status count_labels(struct task_state *state, struct example_set *examples)
 {
@@ -92,6 +104,7 @@ static enum status count_labels(struct task_state *state, struct example_set *ex
 	struct string_store store = {0};
 	enum status status = OK;
 	int64_t kept = 0;
+	bool one_each = true;
 	if (state->task->target == TARGET_CLASS) {
 		for (int64_t i = 0; i < examples->count; i++) {
 			const struct example_text *example = &examples->examples[i];
@@ -124,6 +137,7 @@ static enum status count_labels(struct task_state *state, struct example_set *ex
 		for (int64_t k = 0; k < count && status == OK && is_left_out(state, kept); k++)
 			label_set_drop_use(&state->labels, names[k]);
 		free(names);
+		one_each = one_each && count <= 1;
 		if (status == OK)
 			examples->examples[kept++] = *example;
 		else
@@ -131,6 +145,7 @@ static enum status count_labels(struct task_state *state, struct example_set *ex
 	}
 	examples->count = kept;
 	warn_of_headers(state, examples);
+	TRY_GOTO(refuse_numbers(state, one_each), done);
 	status = task_order_labels(state, is_left_out(state, kept) ? state->settings.most : kept);
 done:
 	string_store_release(&store);

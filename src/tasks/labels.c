@@ -367,6 +367,19 @@ bool label_set_has_amounts(const struct label_set *set)
 	return !whole;
 }
 
+bool label_set_has_flags(const struct label_set *set)
+{
+	size_t size = set->count > 0 ? strlen(set->labels[0].name) : 0;
+	bool begins_with_0 = false;
+	for (int64_t i = 0; i < set->count; i++) {
+		const char *name = set->labels[i].name;
+		if (strspn(name, "01 ") != size || name[size])
+			return false;
+		begins_with_0 = begins_with_0 || name[0] == '0';
+	}
+	return begins_with_0 && size > 1;
+}
+
 /* What str() makes of a missing value. */
 static void warn_of_missing(const struct label_set *set)
 {

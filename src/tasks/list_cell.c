@@ -174,14 +174,14 @@ static void open_list(struct reader *reader, char *out_bracket)
 	}
 }
 
-/* ["a or ('a or [1, perhaps behind a name. */
+/* ["a or ('a or [1, perhaps behind a name or another bracket. */
 static bool begins_as_list(const char *cell)
 {
 	cell += strspn(cell, " \t\r\n");
 	cell += call_size(cell, cell + strlen(cell));
 	size_t number = *cell == '[' ? strspn(cell + 1, "+-.0123456789") : 0;
 	return *cell && strchr("[({", *cell) && cell[1] &&
-	       (strchr("'\"", cell[1]) || (number > 0 && strchr(", ", cell[1 + number])));
+	       (strchr("'\"[({", cell[1]) || (number > 0 && strchr(", ", cell[1 + number])));
 }
 
 static enum status read_json(struct list_cell *out, const char *cell, struct string_store *store, bool *out_is_list)
@@ -220,7 +220,7 @@ enum status list_cell_read(struct list_cell *out, const char *cell, struct strin
 	/* (1) is a name, (1,) is not. */
 	if (bracket == '(' && !reader.commas && out->count > 0 && !begins_as_list(cell))
 		is_list = false;
-	if (is_list && (!reader.plain || bracket == '['))
+	if (is_list && (!reader.plain || bracket == '[' || bracket == '{'))
 		*out_kind = reader.plain ? CELL_PLAIN_LIST : CELL_LIST;
 	else
 		*out_kind = begins_as_list(cell) ? CELL_BROKEN_LIST : CELL_NO_LIST;

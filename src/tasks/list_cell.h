@@ -1,5 +1,5 @@
 /* Lists in cells of tables, as programs print them: JSON ["a", "b"]; Python and pandas ['a', "it's"], ('a',), {'a', 'b'}, [1, 0],
- * [True]; NumPy ['a' 'b'], [1. 0.], array(['a'], dtype=object), [np.str_('a')]; R c("a", "b"); and plain [a, b]. */
+ * [True]; NumPy ['a' 'b'], [1. 0.], array(['a'], dtype=object), [np.str_('a')]; R c("a", "b"); and plain [a, b] and {a, b}. */
 #ifndef TASKS_LIST_CELL_H
 #define TASKS_LIST_CELL_H
 
@@ -11,7 +11,7 @@
 enum list_cell_kind {
 	CELL_NO_LIST,
 	CELL_LIST,       /* whose items are quoted or numbers, or which is empty: surely a list */
-	CELL_PLAIN_LIST, /* [a, b], which may also be a name in brackets */
+	CELL_PLAIN_LIST, /* [a, b] or {a, b}, which may also be a name in brackets */
 	CELL_BROKEN_LIST /* it begins like a list, with a quote or number, but is not one or was cut */
 };
 

@@ -21,6 +21,16 @@ static void lists_of_0_and_1_need_names(void **state)
 	put_file("lists.csv", "text,labels\nwai,\"['x', 'y']\"\nwaj,[]\nwak,['x']\nwal,\"['y', 'x']\"\n");
 	assert_program(0, "2 labels: x 3, y 2", TRAIN("lists", "multilabel", "lists.csv", ""));
 	assert_program(0, "each label is a list, such as", TRAIN("named", "classification", "flags.csv", ""));
+	put_file("bits.csv", "text,labels\nwai,101\nwaj,000\nwak,010\n");
+	assert_program(3, "bits.csv', line 2: '101', as every other label, looks like a value",
+		       TRAIN("bits", "multilabel", "bits.csv", ""));
+	assert_said("write 0 or 1 for each label as a list, [1, 0, 1]");
+	assert_program(0, "3 labels: 000 1, 010 1, 101 1", TRAIN("bits", "multilabel", "bits.csv", "--labels 000,010,101"));
+	put_file("shares.csv", "text,labels\nwai,\"[0.9, 0.1]\"\nwaj,\"[0.2, 0.8]\"\n");
+	assert_program(3, "shares.csv', line 2: '0.9', as every other label, looks",
+		       TRAIN("shares", "multilabel", "shares.csv", ""));
+	put_file("postgres.csv", "text,labels\nwai,\"{x,y}\"\nwaj,{}\nwak,{x}\n");
+	assert_program(0, "2 labels: x 2, y 1", TRAIN("postgres", "multilabel", "postgres.csv", ""));
 	put_file("fast.txt", "__label__pos the cat is good\n__label__neg a dog is bad\n");
 	assert_program(3, "which column has the texts?", TRAIN("fast", "classification", "fast.txt", ""));
 	assert_said("these are fastText's lines");

@@ -201,6 +201,8 @@ static void lists_are_recognized(void **state)
 	expect_cell("f(x), {y}", CELLS_COMMA, "f(x)/{y}");
 	assert_int_equal(detected((const char *const[]){"[a, b]", "", "[]"}, 3), CELLS_LIST);
 	assert_int_equal(detected((const char *const[]){"[a, b]", "c"}, 2), CELLS_COMMA);
+	assert_int_equal(detected((const char *const[]){"{x,y}", "{}", "{y}"}, 3), CELLS_LIST); /* PostgreSQL's */
+	expect_cell("{x,y}", CELLS_LIST, "x/y");
 	refuse_cell("['x', 'y'", CELLS_COMMA, "begins like a list of labels but is not one");
 	refuse_cell("['x' ... 'y']", CELLS_LIST, "begins like a list of labels but is not one");
 	refuse_cell("[1, 0, 1", CELLS_COMMA, "begins like a list of labels but is not one");
@@ -208,7 +210,8 @@ static void lists_are_recognized(void **state)
 	expect_cell("[1] a, [2 b", CELLS_COMMA, "[1] a/[2 b");
 	refuse_cell("['x', ['y']]", CELLS_COMMA, "begins like a list of labels but is not one");
 	refuse_cell("a", CELLS_LIST, "is not a list of labels, unlike in other rows");
-	refuse_cell("[[1]]", CELLS_LIST, "is not a list of labels");
+	refuse_cell("[[1]]", CELLS_LIST, "begins like a list of labels but is not one");
+	refuse_cell("[['x', 'y']]", CELLS_COMMA, "begins like a list of labels but is not one");
 }
 
 static void lists_of_0_and_1_name_no_labels(void **state)
