@@ -48,6 +48,12 @@ static enum status add(struct owned_files *files, const char *name, int64_t crc3
 	return OK;
 }
 
+static enum status damaged(const char *path, const char *what)
+{
+	return error_hinted(error_set(ERR_DATA, "'%s': %s", path, what),
+			    "if you remove the file, everything that has a name of a run in this folder counts as the run's");
+}
+
 /* A line: "1a2b3c4d name", or "- name". */
 static enum status read_line(struct owned_files *out, const char *path, char *line)
 {
@@ -55,9 +61,7 @@ static enum status read_line(struct owned_files *out, const char *path, char *li
 	int64_t crc = *line == '-' ? OWNED_UNKNOWN : (int64_t)strtoul(line, &end, 16);
 	end += *line == '-';
 	if (end == line || *end != ' ' || !end[1] || strchr(end + 1, '/') || crc > UINT32_MAX)
-		return error_hinted(
-			error_set(ERR_DATA, "'%s': '%.100s' is not a checksum and a name", path, line),
-			"if you remove the file, everything that has a name of a run in this folder counts as the run's");
+		return damaged(path, "a line is not a checksum and a name");
 	return add(out, end + 1, crc);
 }
 
@@ -71,7 +75,7 @@ enum status owned_files_read(struct owned_files *out, const char *folder)
 	if (!out->exists)
 		return OK;
 	TRY(file_read(path, LIMIT, &text));
-	enum status status = OK;
+	enum status status = text.size > 0 ? OK : damaged(path, "the list of what bertc wrote is empty");
 	for (char *rest = text.data, *line; status == OK && (line = strtok_r(rest, "\n", &rest));)
 		if (*line != '#')
 			status = read_line(out, path, line);

@@ -187,6 +187,8 @@ static void a_run_without_a_list(void **state)
 	(void)state;
 	assert_program(0, "finished", TUNE("unlisted", "--num_train_steps 2 --test %s/dev.tsv --test later=%s/dev.tsv"), folder,
 		       folder);
+	assert_ok(file_write(test_path("unlisted/.bertc-files"), "", 0));
+	assert_program(3, ".bertc-files': the list of what bertc wrote is empty", "verify %s/unlisted", folder);
 	assert_int_equal(unlink(test_path("unlisted/.bertc-files")), 0);
 	assert_int_equal(unlink(test_path("unlisted/later/.bertc-files")), 0);
 	assert_program(0, "", TUNE("unlisted", "--num_train_steps 2 --plan"));
