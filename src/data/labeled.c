@@ -18,6 +18,27 @@ void labeled_form(struct labeled_set *set, int head, int32_t width, int32_t row_
 /* Makes room in an array for `more` elements after the first `used`. */
 #define GROW(array, capacity, used, more) memory_grow(&(array), &(capacity), (used) + (more), sizeof *(array), "labeled examples")
 
+enum status labeled_part(struct labeled_set *set, double weight)
+{
+	TRY(GROW(set->parts, set->part_capacity, set->part_count, 1));
+	set->parts[set->part_count++] = (struct labeled_part){.first = set->example_count, .weight = weight};
+	return OK;
+}
+
+static int64_t part_examples(const struct labeled_set *set, int64_t part)
+{
+	int64_t end = part + 1 < set->part_count ? set->parts[part + 1].first : set->example_count;
+	return end - (set->part_count > 0 ? set->parts[part].first : 0);
+}
+
+int64_t labeled_batches(const struct labeled_set *set, int64_t batch_size)
+{
+	int64_t batches = 0;
+	for (int64_t part = 0; part == 0 || part < set->part_count; part++)
+		batches += (part_examples(set, part) + batch_size - 1) / batch_size;
+	return batches;
+}
+
 enum status labeled_begin(struct labeled_set *set)
 {
 	if (!set->examples) {
@@ -86,6 +107,7 @@ void labeled_release(struct labeled_set *set)
 	free(set->sequences);
 	free(set->seconds);
 	free(set->ids);
+	free(set->parts);
 	for (int h = 0; h < BATCH_HEADS; h++) {
 		free(set->items[h].starts);
 		free(set->items[h].rows);
@@ -121,6 +143,8 @@ uint64_t labeled_hash(const struct labeled_set *set)
 	hash = add_array(hash, set->sequences, set->sequence_count + 1, sizeof *set->sequences);
 	hash = add_array(hash, set->seconds, set->sequence_count, sizeof *set->seconds);
 	hash = add_array(hash, set->ids, set->token_count, sizeof *set->ids);
+	if (set->part_count > 1)
+		hash = add_array(hash, set->parts, set->part_count, sizeof *set->parts);
 	for (int h = 0; h < BATCH_HEADS; h++) {
 		const struct labeled_items *items = &set->items[h];
 		/* The head's index and the form of its labels matter as much as the numbers. */
@@ -142,6 +166,7 @@ struct labeled_instances {
 	struct instances base;
 	const struct labeled_set *set;
 	struct labeled_source source;
+	int64_t first, count;     /* its examples of the set */
 	struct epoch_start known; /* the start of some epoch */
 };
 
@@ -152,7 +177,7 @@ static struct labeled_instances *self(struct instances *base)
 
 static int64_t labeled_per_epoch(const struct instances *base)
 {
-	return ((const struct labeled_instances *)(const void *)base)->set->example_count;
+	return ((const struct labeled_instances *)(const void *)base)->count;
 }
 
 static enum status labeled_locate(struct instances *base, int64_t sample, int64_t *out_epoch, int64_t *out_first)
@@ -173,7 +198,8 @@ static enum status labeled_plan(struct instances *base, int64_t sample, struct e
 	TRY(labeled_locate(base, sample, epoch, first));
 	uint64_t index = (uint64_t)(sample - *first);
 	if (own->source.shuffle)
-		index = rng_permute(own->source.seed, RNG_SHUFFLE, (uint32_t)*epoch, (uint64_t)set->example_count, index);
+		index = rng_permute(own->source.seed, RNG_SHUFFLE, (uint32_t)*epoch, (uint64_t)own->count, index);
+	index += (uint64_t)own->first;
 	*out = (struct example_plan){.index = (int64_t)index, .sample = sample};
 	for (int64_t s = set->examples[index]; s < set->examples[index + 1]; s++) {
 		int32_t length = (int32_t)(set->sequences[s + 1] - set->sequences[s]);
@@ -244,15 +270,16 @@ static const struct source_functions labeled_functions = {
 	.make = labeled_make,
 };
 
-enum status instances_open_labeled(struct instances **out, const struct labeled_set *set, const struct labeled_source *source)
+/* Opens `count` examples of a set. */
+static enum status open_range(struct instances **out, const struct labeled_set *set, const struct labeled_source *source,
+			      int64_t first, int64_t count)
 {
 	struct labeled_instances *own = NULL;
-	*out = NULL;
-	if (set->example_count == 0)
-		return error_set(ERR_DATA, "there are no examples");
 	TRY(memory_new(&own, 1, sizeof *own, "labeled examples"));
 	own->set = set;
 	own->source = *source;
+	own->first = first;
+	own->count = count;
 	own->base = (struct instances){
 		.functions = &labeled_functions,
 		.bounds = {.max_seq_length = set->longest, .sequences = set->most_sequences, .vocab_size = source->vocab_size},
@@ -266,4 +293,41 @@ enum status instances_open_labeled(struct instances **out, const struct labeled_
 	}
 	*out = &own->base;
 	return OK;
+}
+
+/* Opens a source for each part, with its own seed, and mixes their batches by weight. */
+static enum status open_parts(struct instances **out, const struct labeled_set *set, const struct labeled_source *source)
+{
+	struct instances **sources = NULL;
+	double *weights = NULL;
+	enum status status;
+	TRY_GOTO(memory_new(&sources, set->part_count, sizeof(struct instances *), "sets of examples"), done);
+	TRY_GOTO(memory_new(&weights, set->part_count, sizeof *weights, "sets of examples"), done);
+	for (int64_t part = 0; part < set->part_count; part++) {
+		struct labeled_source own = *source;
+		int64_t count = part_examples(set, part);
+		own.seed = hash64_combine(source->seed, (uint64_t)part);
+		weights[part] = set->parts[part].weight;
+		if (weights[part] == 0)
+			weights[part] = (double)((count + source->batch_size - 1) / source->batch_size);
+		TRY_GOTO(open_range(&sources[part], set, &own, set->parts[part].first, count), done);
+	}
+	status = instances_open_batch_mixture(out, sources, weights, set->part_count, source->seed, source->batch_size,
+					      labeled_batches(set, source->batch_size));
+done:
+	for (int64_t part = 0; status != OK && sources && part < set->part_count; part++)
+		instances_close(sources[part]);
+	free(sources);
+	free(weights);
+	return status;
+}
+
+enum status instances_open_labeled(struct instances **out, const struct labeled_set *set, const struct labeled_source *source)
+{
+	*out = NULL;
+	if (set->example_count == 0)
+		return error_set(ERR_DATA, "there are no examples");
+	if (source->batch_size > 0 && set->part_count > 1)
+		return open_parts(out, set, source);
+	return open_range(out, set, source, 0, set->example_count);
 }

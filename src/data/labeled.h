@@ -20,6 +20,12 @@ struct labeled_items {
 	int64_t capacity[4]; /* private */
 };
 
+/* Examples [first, first of the next part), which are trained on in batches of their own. */
+struct labeled_part {
+	int64_t first;
+	double weight; /* of its share of the batches; 0: as many as it fills */
+};
+
 /* Zero-initialize, call labeled_form() for each head, then add example by example. */
 struct labeled_set {
 	int64_t example_count, sequence_count, token_count;
@@ -29,11 +35,15 @@ struct labeled_set {
 	int32_t *ids;       /* [tokens] */
 	struct labeled_items items[BATCH_HEADS];
 	int32_t longest, most_sequences; /* tokens of a sequence; sequences of an example */
-	int64_t example_capacity, sequence_capacity, second_capacity, capacity; /* private */
+	struct labeled_part *parts;      /* [part_count] none of them empty; 0: the set is one part */
+	int64_t part_count;
+	int64_t example_capacity, sequence_capacity, second_capacity, capacity, part_capacity; /* private */
 };
 
 /* Sets the form of a head's labels. */
 void labeled_form(struct labeled_set *set, int head, int32_t width, int32_t row_width, bool values);
+/* Starts a part with the example that comes next. If one part has a weight, all must. */
+MUST_USE enum status labeled_part(struct labeled_set *set, double weight);
 /* Starts the next example. */
 MUST_USE enum status labeled_begin(struct labeled_set *set);
 /* Adds a sequence to the example: `count` ids, the first `second` of which belong to segment 0. */
@@ -47,6 +57,8 @@ void labeled_release(struct labeled_set *set);
 int64_t labeled_tokens(const struct labeled_set *set, int64_t example);
 /* Adds to *tokens the number of tokens other than [CLS] and [SEP], and to *unknown how many are [UNK]. */
 void labeled_count_unknown(const struct labeled_set *set, const struct vocab *vocab, int64_t *unknown, int64_t *tokens);
+/* Number of batches in an epoch: each part's last one is filled up from the part's next epoch. */
+int64_t labeled_batches(const struct labeled_set *set, int64_t batch_size);
 /* Whether any sequence has two segments. */
 bool labeled_has_pairs(const struct labeled_set *set);
 /* Hash of all data that training uses. */
@@ -56,6 +68,7 @@ struct labeled_source {
 	uint64_t seed;
 	bool shuffle; /* each epoch in its own order, drawn from (seed, epoch); otherwise in the set's order */
 	int32_t vocab_size;
+	int64_t batch_size; /* each so many samples are of one part of the set (struct step's member); 0: parts do not matter */
 };
 /* `set` is borrowed. An empty set is ERR_DATA. */
 MUST_USE enum status instances_open_labeled(struct instances **out, const struct labeled_set *set,

@@ -121,5 +121,9 @@ MUST_USE enum status epoch_start_set(struct epoch_start *known, int64_t epoch, i
  * instances_per_epoch() is the sum over the sources; instances_locate() gives the last sample where all began an epoch. */
 MUST_USE enum status instances_open_mixture(struct instances **out, struct instances *const *sources, const double *weights,
 					    int64_t count, uint64_t seed);
+/* The same by batches: `batch_size` consecutive samples come from one source, and each provides its share of every `block`
+ * consecutive batches. */
+MUST_USE enum status instances_open_batch_mixture(struct instances **out, struct instances *const *sources, const double *weights,
+						  int64_t count, uint64_t seed, int64_t batch_size, int64_t block);
 
 #endif

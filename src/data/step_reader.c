@@ -266,6 +266,7 @@ static enum status make_step(struct step_reader *reader, int64_t index)
 	if (settings->sample_count > 0 && step->example_count > settings->sample_count - step->first_sample)
 		step->example_count = settings->sample_count - step->first_sample;
 	TRY(instances_plan(reader->instances, step->first_sample, &outline->plans[0], &step->epoch, &step->epoch_first));
+	step->member = outline->plans[0].member;
 	for (int64_t i = 1; i < step->example_count; i++)
 		TRY(instances_plan(reader->instances, step->first_sample + i, &outline->plans[i], NULL, NULL));
 	step->token_count = 0;

@@ -13,6 +13,7 @@ struct step {
 	int64_t number;                     /* from 1 */
 	int64_t first_sample;               /* global sample number of its first example; the examples are consecutive */
 	int64_t epoch;                      /* epoch of the first example */
+	int32_t member;                     /* mixtures: index of its source */
 	int64_t epoch_first;                /* that epoch's first sample; for resuming, pass both to instances_hint() */
 	int64_t example_count, token_count; /* of all ranks */
 	/* Of the micro-batches below only, since they are known only once an example is made: ranks must add theirs up. */

@@ -16,7 +16,8 @@ const struct option labeled_rows[] = {
 	 "embedding, reranking, rewriting, or a published task: cola, sst-2, mrpc, qqp, sts-b, mnli, qnli, rte, wnli, xnli, "
 	 "swag, chemprot, scicite"},
 	{ROW(train, ROLE_SOURCE, "[NAME=]FILE..."), .alias = "train_file",
-	 .help = "labeled training examples: TSV, CSV, or JSON lines, detected from the content"},
+	 .help = "labeled training examples: TSV, CSV, or JSON lines, detected from the content; for embeddings, each NAME= "
+	 "starts a set with batches of its own"},
 	{ROW(dev, ROLE_SOURCE, "[NAME=]FILE..."), .alias = "validation_file eval_file",
 	 .help = "examples to evaluate on; each NAME= starts a separate set"},
 	{ROW(test, ROLE_SOURCE, "[NAME=]FILE..."), .alias = "test_file predict_file",

@@ -45,7 +45,7 @@ enum status labeled_choose_phase(const struct labeled_run *labeled, struct run_p
 	const struct length_options *length = &phase->values->length;
 	const int64_t *const every[] = {&phase->values->saving.eval_steps, &phase->values->saving.save_checkpoints_steps};
 	TRY(phase_choose_batch(phase, run->machine, 32));
-	double batches = ceil((double)labeled->train.encoded.example_count / (double)phase->values->batch.train_batch_size);
+	double batches = (double)labeled_batches(&labeled->train.encoded, phase->values->batch.train_batch_size);
 	if (options_is_open(options, &length->num_train_steps)) {
 		if (options_is_open(options, &length->num_train_epochs))
 			TRY(options_choose_number(options, &length->num_train_epochs, usual_epochs(&run->config, batches), 6));

@@ -618,6 +618,7 @@ static enum status open_phase(void *context, const struct train_state *state, st
 	struct labeled_run *labeled = context;
 	struct labeled_source source = {.seed = (uint64_t)labeled->run->values->seed,
 					.shuffle = labeled->given->shuffle,
+					.batch_size = labeled->run->phases[0].steps.batch_size,
 					.vocab_size = labeled->run->config.vocab_size};
 	TRY(instances_open_labeled(&labeled->instances, &labeled->train.encoded, &source));
 	if (state->samples > 0)

@@ -46,6 +46,7 @@ struct contrastive_step {
 	 * and is no negative (GISTEmbed, Solatorio 2024, with the model as its own guide). */
 	bool has_gap;
 	double gap;
+	int64_t part;         /* of the training set that its examples belong to */
 	bool by_dot;          /* the dot product of the vectors as they are, wherever it says cosine here */
 	int64_t number, last; /* of the step, from 1, and of the last one; 0: not in training */
 };

@@ -1,7 +1,7 @@
 /* Embeddings: a vector for each text, so that texts that belong together have a high cosine. Training uses pairs, triplets, pairs
  * with a score, or texts alone, each of which is paired with itself under another dropout mask (SimCSE, Gao et al. 2021). The
  * head is just the pooling; the loss is over all texts of a step (tasks/contrastive.h). */
-#include "tasks/embedding.h"
+#include "tasks/embedding_sets.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,11 +11,8 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/string_index.h"
-#include "formats/npy_file.h"
 #include "tasks/labels.h"
 #include "tasks/measures.h"
-#include "tasks/ranking_file.h"
 #include "tasks/results.h"
 
 /* ---- Settings ---- */
@@ -46,6 +43,11 @@ const struct option embedding_rows[] = {
 	{ROW(triplet_loss, "NAME"), .range = "in_batch|margin_mse", .fallback = "in_batch",
 	 .help = "loss for embeddings learned from triplets: in_batch; margin_mse, the squared difference of margins between "
 	 "cosines and between \"scores\" (of the positive and each negative, as mine --output_scores writes them)"},
+	{ROW(train_weights, "NAME:W,..."), .fallback_text = "as many batches as each set fills",
+	 .help = "for embeddings learned from several sets (--train NAME=FILE...): how often a batch comes from each, relative "
+	 "to the others"},
+	{ROW(train_losses, "NAME:LOSS,..."), .fallback_text = "as --score_loss and --triplet_loss say",
+	 .help = "losses of such sets: in_batch, cosent, cosine, or margin_mse"},
 	{ROW(false_negative_gap, "G"), .range = "-2..2", .fallback = "2",
 	 .help = "for in-batch negatives of embeddings: a text whose cosine with a first text is more than G above that of its "
 	 "own second text is not one of its negatives, since it probably belongs to it, too (GISTEmbed); 0: no nearer text is; "
@@ -70,14 +72,14 @@ static struct embedding_settings *own_of(const struct task_state *state)
 /* As in sentence-transformers and SimCSE: a scale of 20. */
 #define USUAL_TEMPERATURE 0.05
 
-static bool is_sparse(const struct task_state *state)
+bool embedding_is_sparse(const struct task_state *state)
 {
 	return own_of(state)->pooling == EMBEDDING_SPLADE;
 }
 
-static double temperature_of(const struct task_state *state)
+double embedding_temperature(const struct task_state *state)
 {
-	return own_of(state)->temperature > 0 ? own_of(state)->temperature : is_sparse(state) ? 1 : USUAL_TEMPERATURE;
+	return own_of(state)->temperature > 0 ? own_of(state)->temperature : embedding_is_sparse(state) ? 1 : USUAL_TEMPERATURE;
 }
 
 /* How pooling is called in options, folders, and the record. */
@@ -193,14 +195,14 @@ static enum status settle(struct task_state *state, const struct task_beginning 
 		own->pooling = folder->found ? pooling_of_folder(folder) : EMBEDDING_MEAN;
 		TRY(beginning->chose(beginning->context, "pooling", poolings[own->pooling].name));
 	}
-	if (is_sparse(state) && (own->matryoshka_dims || own->teacher_vectors))
+	if (embedding_is_sparse(state) && (own->matryoshka_dims || own->teacher_vectors))
 		return error_set(ERR_USAGE,
 				 "--pooling splade gives weights of words: --matryoshka_dims and --teacher_vectors are "
 				 "for vectors");
 	TRY(settle_prompts(own, beginning));
 	TRY(settle_nested(state, own));
 	folder->pooling = poolings[own->pooling].mode;
-	folder->normalize = !is_sparse(state);
+	folder->normalize = !embedding_is_sparse(state);
 	folder->lowercase = false; /* the tokenizer's files say that */
 	folder->truncate_dim = 0;
 	folder->max_seq_length = state->settings.max_seq_length;
@@ -219,13 +221,24 @@ static void take_folder(struct task_state *state, const struct sentence_folder *
 	}
 }
 
+static const struct embedding_set *set_of(const struct task_set *set)
+{
+	return set->own;
+}
+
+static enum ranking_form form_of(const struct task_set *set)
+{
+	return set_of(set)->parts[0].form;
+}
+
 /* In a batch of one, there is nothing to tell an anchor from, and no second example to rank against. */
 static enum status check_batch(const struct task_state *state, const struct task_set *train, int64_t batch_size)
 {
 	int64_t examples = train->encoded.example_count;
+	const struct embedding_set *own = set_of(train);
 	bool has_negatives = train->encoded.most_sequences > 2;
-	bool alone = own_of(state)->teacher_vectors ||
-		     (own_of(state)->score_loss == EMBEDDING_COSINE && train->has_labels && train->examples.has_labels);
+	bool alone = !embedding_learns(own, CONTRASTIVE_IN_BATCH) && !embedding_learns(own, CONTRASTIVE_COSENT);
+	(void)state;
 	if (has_negatives || alone || (batch_size > 1 && examples > 1))
 		return OK;
 	return error_hinted(error_set(ERR_USAGE, "%s: embeddings are learned by comparing the examples of a batch",
@@ -233,307 +246,11 @@ static enum status check_batch(const struct task_state *state, const struct task
 			    "a batch needs at least two examples, and larger ones teach more: 32, 64 or hundreds");
 }
 
-/* ---- Sets ---- */
-
-struct embedding_set {
-	enum ranking_form form;
-	/* For training: how it is learned. The label of an example is a score or, of the last two kinds, its number. */
-	enum contrastive_kind kind;
-	struct npy_file teacher; /* CONTRASTIVE_TARGET: a vector for each example */
-	float *marks;            /* CONTRASTIVE_MARGIN, as in struct contrastive_step */
-	int64_t *mark_starts, mark_count, mark_capacity;
-};
-
-/* Numbers of examples are labels, and so floats. */
-#define NUMBERED_MOST (1 << 24)
-
-static struct embedding_set *set_of(const struct task_set *set)
-{
-	return set->own;
-}
-
-static enum ranking_form form_of(const struct task_set *set)
-{
-	return ((const struct embedding_set *)set->own)->form;
-}
-
-enum status embedding_set_form(struct task_set *set, enum ranking_form form)
-{
-	struct embedding_set *own;
-	TRY(memory_new(&own, 1, sizeof *own, "a set of texts"));
-	own->form = form;
-	own->kind = form == RANKING_SCORED ? CONTRASTIVE_COSENT : CONTRASTIVE_IN_BATCH;
-	set->own = own;
-	return OK;
-}
-
-static void close_set(struct task_set *set)
-{
-	struct embedding_set *own = set->own;
-	if (own) {
-		npy_file_close(&own->teacher);
-		free(own->marks);
-		free(own->mark_starts);
-	}
-	free(set->own);
-	set->own = NULL;
-}
-
-/* ---- Reading ---- */
-
-/* Logs how many texts occur more than once: in one batch, they would otherwise be negatives of each other. */
-static enum status log_repeated(const struct example_set *set, enum ranking_form form)
-{
-	struct string_index index = {0};
-	int64_t repeated = 0, first;
-	enum status status = OK;
-	for (int64_t i = 0; i < set->count && status == OK; i++) {
-		const char *text = form == RANKING_TEXTS ? set->examples[i].text : set->examples[i].pair;
-		status = string_index_add(&index, text, i, &first);
-		repeated += first != i;
-	}
-	string_index_release(&index);
-	if (repeated > 0)
-		log_note("%lld of %lld %s occur more than once; equal texts in a batch are not taken as negatives of each other",
-			 (long long)repeated, (long long)set->count, form == RANKING_TEXTS ? "texts" : "second texts");
-	return status;
-}
-
-/* Logs the loss used for training. */
-static void log_loss(const struct task_state *state, enum ranking_form form, enum contrastive_kind kind)
-{
-	double temperature = temperature_of(state);
-	if (own_of(state)->matryoshka_dims)
-		log_note("vectors may be cut to %s numbers: the loss is summed over these widths",
-			 own_of(state)->matryoshka_dims);
-	if (is_sparse(state))
-		log_note(
-			"weights of words, compared by dot products; added to the loss: FLOPS of first texts times %g, of others "
-			"times %g",
-			own_of(state)->query_regularizer_weight, own_of(state)->document_regularizer_weight);
-	if (kind == CONTRASTIVE_TARGET)
-		log_note("loss: squared difference from the vectors of '%s'", own_of(state)->teacher_vectors);
-	else if (kind == CONTRASTIVE_MARGIN)
-		log_note("loss: squared difference of margins between cosines and between scores");
-	else if (form != RANKING_SCORED)
-		log_note("loss: %s at temperature %g, over the whole batch",
-			 form == RANKING_TEXTS
-				 ? "each text paired with itself under another dropout mask (SimCSE), in-batch negatives"
-			 : form == RANKING_PAIRS ? "in-batch negatives"
-						 : "in-batch negatives and those of the files",
-			 temperature);
-	else if (own_of(state)->score_loss == EMBEDDING_COSINE)
-		log_note("loss: squared difference of cosine and score");
-	else
-		log_note("loss: CoSENT at temperature %g, over the whole batch: cosines should have the same order as the "
-			 "scores",
-			 temperature);
-}
-
-static enum status open_teacher(const struct task_state *state, struct task_set *set)
-{
-	struct embedding_set *own = set_of(set);
-	const char *path = own_of(state)->teacher_vectors;
-	TRY(npy_file_open(&own->teacher, path));
-	if (own->teacher.rows != set->examples.count)
-		return error_hinted(error_set(ERR_DATA, "'%s' has %lld vectors, and there are %lld training examples", path,
-					      (long long)own->teacher.rows, (long long)set->examples.count),
-				    "make them of the same file: bertc embed --model TEACHER FILE --out vectors.npy");
-	if (own->teacher.columns != state->settings.hidden_size)
-		return error_set(ERR_DATA, "the vectors of '%s' have %lld numbers, those of the model %d", path,
-				 (long long)own->teacher.columns, state->settings.hidden_size);
-	return OK;
-}
-
-/* Chooses the loss of a training set. */
-static enum status choose_kind(const struct task_state *state, struct task_set *set)
-{
-	const struct embedding_settings *settings = own_of(state);
-	struct embedding_set *own = set_of(set);
-	bool with_target = settings->teacher_vectors, margin = settings->triplet_loss == EMBEDDING_MARGIN;
-	own->kind = with_target                                ? CONTRASTIVE_TARGET
-		    : margin                                   ? CONTRASTIVE_MARGIN
-		    : own->form != RANKING_SCORED              ? CONTRASTIVE_IN_BATCH
-		    : settings->score_loss == EMBEDDING_COSINE ? CONTRASTIVE_COSINE
-							       : CONTRASTIVE_COSENT;
-	if (with_target && margin)
-		return error_set(ERR_USAGE, "--teacher_vectors and --triplet_loss margin_mse do not go together");
-	if (with_target && own->form != RANKING_TEXTS && own->form != RANKING_PAIRS)
-		return error_set(ERR_USAGE,
-				 "--teacher_vectors needs texts alone, or pairs of texts with the same meaning, not %s",
-				 ranking_form_names[own->form]);
-	if (margin && own->form != RANKING_TRIPLETS)
-		return error_set(ERR_USAGE, "--triplet_loss margin_mse needs triplets, not %s", ranking_form_names[own->form]);
-	if ((with_target || margin) && set->examples.count > NUMBERED_MOST)
-		return error_set(ERR_USAGE, "more than %d training examples", NUMBERED_MOST);
-	return with_target ? open_teacher(state, set) : OK;
-}
-
-static enum status read_sets(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count)
-{
-	const struct task_settings *settings = &state->settings;
-	struct ranking_options options = {.given = settings->columns,
-					  .trained = settings->trained,
-					  .negatives = settings->negative_columns,
-					  .allows_texts = set->use == TASK_TRAIN,
-					  .needs_scores = set->use != TASK_PREDICT,
-					  .allows_empty = set->use == TASK_PREDICT,
-					  .bad = settings->bad};
-	TRY(embedding_set_form(set, RANKING_PAIRS));
-	struct embedding_set *own = set->own;
-	for (int64_t i = 0; i < count; i++)
-		TRY(ranking_file_read(&set->examples, paths[i], &options, &own->form));
-	set->has_labels = set->use != TASK_PREDICT;
-	if (set->use == TASK_SCORE && !state->decides)
-		state->decides = own->form == RANKING_SCORED ? "spearmanr" : "ndcg@10";
-	if (set->use != TASK_TRAIN)
-		return OK;
-	state->settings.trained = set->examples.columns;
-	TRY(choose_kind(state, set));
-	if (own->kind == CONTRASTIVE_IN_BATCH)
-		TRY(log_repeated(&set->examples, own->form));
-	log_loss(state, own->form, own->kind);
-	return OK;
-}
-
-/* ---- Encoding ---- */
-
-struct encoding {
-	struct task_state *state;
-	struct task_set *set;
-	struct tokens scratch[2];
-	struct buffer joined; /* a prompt followed by a text */
-	int32_t *ids;
-	int32_t cut; /* number of tokens cut off the example so far */
-};
-
-/* The prompt of an example's first text or of its others; NULL: none. */
-static const char *prompt_of(const struct encoding *e, bool is_first)
-{
-	const struct embedding_settings *settings = own_of(e->state);
-	enum ranking_form form = form_of(e->set);
-	const char *prompt = is_first ? settings->query_prompt : settings->document_prompt;
-	if (settings->prompts_of_folder && form != RANKING_PAIRS && form != RANKING_TRIPLETS)
-		return NULL;
-	return prompt && prompt[0] ? prompt : NULL;
-}
-
-static enum status add_text(struct encoding *e, const char *text, bool is_first)
-{
-	const struct task_settings *settings = &e->state->settings;
-	const char *prompt = prompt_of(e, is_first);
-	struct encoded_text encoded;
-	if (prompt) {
-		e->joined.size = 0;
-		buffer_text(&e->joined, prompt);
-		buffer_text(&e->joined, text);
-		TRY(buffer_status(&e->joined));
-		text = buffer_string(&e->joined);
-	}
-	TRY(task_encode_text(settings->tokenizer, e->scratch, text, NULL, settings->max_seq_length, e->ids, &encoded));
-	TRY(labeled_sequence(&e->set->encoded, e->ids, encoded.count, encoded.second));
-	e->cut += encoded.cut;
-	return OK;
-}
-
-/* Reads the score of a pair, which must be in the range of a cosine if cosines are to match it. */
-static enum status read_score(const struct encoding *e, const struct example_text *example, float *out)
-{
-	double score;
-	TRY(label_number(example->label, example->file, example->line, &score));
-	*out = (float)score;
-	bool learned = e->set->use == TASK_TRAIN && own_of(e->state)->score_loss == EMBEDDING_COSINE;
-	if (!learned || (score >= -1 && score <= 1))
-		return OK;
-	return error_hinted(error_set(ERR_DATA, "'%s', line %lld: the score %g is not between -1 and 1", example->file,
-				      (long long)example->line, score),
-			    "divide the scores by the largest, or use --score_loss cosent, which depends only on their order");
-}
-
-/* Reads the list of scores of a row's positive and negatives. */
-static enum status read_marks(const struct encoding *e, int64_t number)
-{
-	const struct example_text *example = &e->set->examples.examples[number];
-	const char *cell = example_field(&e->set->examples, number, "scores");
-	struct embedding_set *own = set_of(e->set);
-	struct json_document list = {0};
-	int64_t count = 0, place = e->set->encoded.example_count;
-	if (cell)
-		TRY(json_parse(&list, example->file, cell, strlen(cell)));
-	TRY(memory_grow(&own->marks, &own->mark_capacity, own->mark_count + example->choice_count + 1, sizeof *own->marks,
-			"scores"));
-	own->mark_starts[place] = own->mark_count;
-	enum status status = OK;
-	for (const struct json *item = cell ? list.root->first_child : NULL; item && status == OK; item = item->next) {
-		double score;
-		if (count > example->choice_count)
-			break;
-		status = label_number(item->text, example->file, example->line, &score);
-		if (status == OK)
-			own->marks[own->mark_count + count++] = (float)score;
-	}
-	json_release(&list);
-	TRY(status);
-	if (count != example->choice_count + 1 || example->choice_count == 0)
-		return error_hinted(
-			error_set(ERR_DATA,
-				  "'%s', line %lld: \"scores\" is not a list with a score for the positive and each of "
-				  "the %d negatives",
-				  example->file, (long long)example->line, example->choice_count),
-			"bertc mine --output_scores writes such rows");
-	own->mark_count += count;
-	return OK;
-}
-
-static enum status add_example(void *context, int64_t number)
-{
-	struct encoding *e = context;
-	const struct example_text *example = &e->set->examples.examples[number];
-	enum ranking_form form = form_of(e->set);
-	bool trains = e->set->use == TASK_TRAIN, with_target = trains && set_of(e->set)->kind == CONTRASTIVE_TARGET;
-	float score = 0;
-	if (form == RANKING_SCORED && example->label)
-		TRY(read_score(e, example, &score));
-	if (trains && set_of(e->set)->kind == CONTRASTIVE_MARGIN)
-		TRY(read_marks(e, number));
-	if (trains && (with_target || set_of(e->set)->kind == CONTRASTIVE_MARGIN))
-		score = (float)e->set->encoded.example_count;
-	TRY(labeled_begin(&e->set->encoded));
-	e->cut = 0;
-	TRY(add_text(e, example->text, true));
-	if (form != RANKING_TEXTS || !with_target)
-		TRY(add_text(e, form == RANKING_TEXTS ? example->text : example->pair, false));
-	for (int32_t k = 0; k < example->choice_count; k++)
-		TRY(add_text(e, e->set->examples.choices[example->first_choice + k], false));
-	e->set->cut_count += e->cut > 0;
-	e->set->cut_tokens += e->cut;
-	return labeled_item(&e->set->encoded, 0, NULL, NULL, &score, 1);
-}
-
-/* A row with a bad score adds nothing, since the score is read first. */
-static enum status encode(struct task_state *state, struct task_set *set)
-{
-	struct encoding e = {.state = state, .set = set};
-	enum status status;
-	TRY_GOTO(memory_new(&e.ids, state->settings.max_seq_length, sizeof *e.ids, "a text's tokens"), done);
-	if (set_of(set)->kind == CONTRASTIVE_MARGIN)
-		TRY_GOTO(memory_new(&set_of(set)->mark_starts, set->examples.count, sizeof *set_of(set)->mark_starts, "scores"),
-			 done);
-	labeled_form(&set->encoded, 0, 1, 0, true);
-	status = task_add_examples(state, set, add_example, &e);
-done:
-	tokens_release(&e.scratch[0]);
-	tokens_release(&e.scratch[1]);
-	buffer_release(&e.joined);
-	free(e.ids);
-	return status;
-}
-
 /* ---- The head and the loss ---- */
 
 static void heads(const struct task_state *state, struct model_heads *out)
 {
-	if (is_sparse(state)) {
+	if (embedding_is_sparse(state)) {
 		*out = model_heads_splade;
 		out->head[0].outputs = state->settings.vocab_size;
 		return;
@@ -569,12 +286,12 @@ static enum status loss(const struct task_state *state, const struct task_set *s
 	with.marks = own->marks;
 	with.mark_starts = own->mark_starts;
 	with.targets = own->teacher.values;
-	with.by_dot = is_sparse(state);
+	with.by_dot = embedding_is_sparse(state);
 	with.gap = own_of(state)->false_negative_gap;
 	with.has_gap = with.gap < 2;
-	TRY(contrastive_nested_loss(own->kind, temperature_of(state), &own_of(state)->nested, &with, pool, scratch, out,
-				    gradients));
-	return is_sparse(state) ? add_flops(state, &with, scratch, out, gradients) : OK;
+	TRY(contrastive_nested_loss(own->parts[step->part].kind, embedding_temperature(state), &own_of(state)->nested, &with,
+				    pool, scratch, out, gradients));
+	return embedding_is_sparse(state) ? add_flops(state, &with, scratch, out, gradients) : OK;
 }
 
 /* ---- Vectors of a set ---- */
@@ -785,7 +502,7 @@ static enum status score(const struct task_state *state, const struct task_set *
 {
 	struct vector_set vectors;
 	TRY(vector_set_make(&vectors, set, outputs));
-	vectors.all.by_dot = is_sparse(state);
+	vectors.all.by_dot = embedding_is_sparse(state);
 	enum status status;
 	if (form_of(set) == RANKING_SCORED) {
 		status = score_pairs(&vectors.all, out);
@@ -814,7 +531,7 @@ static enum status write_results(const struct task_state *state, const struct ta
 	float *cosines = NULL;
 	enum status status;
 	TRY(vector_set_make(&vectors, set, outputs));
-	vectors.all.by_dot = is_sparse(state);
+	vectors.all.by_dot = embedding_is_sparse(state);
 	TRY_GOTO(memory_new(&cosines, outputs->count, sizeof *cosines, "results"), done);
 	for (int64_t e = 0; e < outputs->count; e++)
 		cosines[e] = cosine_of(&vectors.all, e);
@@ -867,14 +584,15 @@ const struct task task_embedding = {
 	.view = VIEW_VECTORS,
 	.streams = true,
 	.makes_vectors = true,
-	.read = read_sets,
-	.encode = encode,
+	.read = embedding_read,
+	.keep = embedding_keep,
+	.encode = embedding_encode,
 	.heads = heads,
 	.score = score,
 	.write = write_results,
 	.loss = loss,
-	.close_set = close_set,
-	.exclusive = (const char *const[]){"query_prompt", "document_prompt", NULL},
+	.close_set = embedding_close_set,
+	.exclusive = (const char *const[]){"query_prompt", "document_prompt", "train_weights", "train_losses", NULL},
 	.settings_bytes = sizeof(struct embedding_settings),
 	.options = embedding_rows,
 	.settle = settle,

@@ -20,6 +20,7 @@ struct embedding_settings {
 	enum embedding_pooling pooling;
 	enum embedding_loss score_loss;
 	enum embedding_triplet_loss triplet_loss;
+	const char *train_losses, *train_weights; /* of training sets, by their names: "a:cosine,b:in_batch"; "a:2,b:1" */
 	double query_regularizer_weight, document_regularizer_weight; /* of FLOPS, with EMBEDDING_SPLADE */
 	const char *matryoshka_dims, *matryoshka_weights;             /* numbers separated by commas */
 	const char *teacher_vectors; /* an array file: a vector for each row of the training set */

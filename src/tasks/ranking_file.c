@@ -553,7 +553,7 @@ static enum status read_table(struct example_set *set, struct table *table, cons
 	const struct example_piece *piece = options->piece;
 	const bool goes_on = piece && piece->table.like;
 	int64_t before = set->count;
-	bool first = before == 0;
+	bool first = before == options->first;
 	TRY(open_table(table, path, options));
 	set->table_count++;
 	if (goes_on && table->row_count == 0)

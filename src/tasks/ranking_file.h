@@ -24,6 +24,7 @@ struct ranking_options {
 	 * example, with the negatives of its row. */
 	bool scores_all;
 	bool scores_rows;  /* with scores_all: a row's list of "scores" has one for each of its positives and negatives */
+	int64_t first;     /* number of the set's first example in the list: sets before it may have another form */
 	bool allows_texts; /* texts alone are an accepted form */
 	bool needs_scores; /* a pair without a score is a bad record where the file has scores; with scores_all, so are pairs
 			      without any */

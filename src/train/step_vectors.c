@@ -226,6 +226,7 @@ static void arrange(struct step_vectors *v, const struct step *step, const int64
 					    .vectors = v->vectors,
 					    .texts = v->texts,
 					    .scores = v->scores,
+					    .part = step->member,
 					    .number = step->number,
 					    .last = v->settings.steps->last_step};
 }

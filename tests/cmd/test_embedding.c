@@ -495,6 +495,54 @@ static void other_losses_are_learned(void **state)
 		       SHORT("other", "pairs.tsv", "--triplet_loss margin_mse"));
 }
 
+/* Sets with names are learned side by side, each with its own loss: a step's loss is that of one of them. */
+static void several_sets_are_learned(void **state)
+{
+#define SETS(out, more) SHORT(out, "pairs.tsv", "--train scored=%s/scored.tsv margins=%s/margins.jsonl " more)
+#define LOSSES "--train_losses scored:cosine,margins:margin_mse "
+	struct buffer one = {0}, two = {0};
+	forget("other");
+	assert_program(0, "loss of margins: squared difference of margins between cosines and between scores",
+		       SETS("other", LOSSES "--dev %s/dev.tsv"), test_folder, test_folder, test_folder);
+	assert_program(0, "", SETS("sets", LOSSES "--ranks 2 --gradient_accumulation_steps 2"), test_folder, test_folder);
+	same_curve("other", "sets");
+	forget("sets");
+	assert_program(STOPPED, "", SETS("sets", LOSSES "--stop_at_step 3 --dev %s/dev.tsv"), test_folder, test_folder,
+		       test_folder);
+	assert_program(0, "", SETS("sets", LOSSES "--threads 2 --dev %s/dev.tsv"), test_folder, test_folder, test_folder);
+	assert_ok(file_read(test_path("other/final/model.safetensors"), 1 << 24, &one));
+	assert_ok(file_read(test_path("sets/final/model.safetensors"), 1 << 24, &two));
+	assert_memory_equal(one.data, two.data, one.size);
+	buffer_release(&one);
+	buffer_release(&two);
+	/* With this gap, steps of pairs have the loss 0, and the others do not. */
+	int zeros = 0;
+	forget("other");
+	assert_program(0, "", SETS("other", LOSSES "--false_negative_gap -2"), test_folder, test_folder);
+	for (int64_t step = 1; step <= 6; step++)
+		zeros += metric_at(test_path("other/metrics.jsonl"), step, "loss") == 0;
+	assert_in_range(zeros, 1, 5);
+	forget("other");
+	assert_program(
+		0, "only the first",
+		SHORT("other", "pairs.tsv", "--train scored=%s/scored.tsv --max_train_samples 16 --train_losses scored:cosine"),
+		test_folder);
+	forget("other");
+	assert_program(ERR_USAGE, "'news:2' is not the name of a training set and a value",
+		       SETS("other", "--train_weights scored:1,news:2"), test_folder, test_folder);
+	assert_program(ERR_USAGE, "the set '' has no weight above 0", SETS("other", "--train_weights scored:1,margins:2"),
+		       test_folder, test_folder);
+	assert_program(ERR_USAGE, "losses are in_batch, cosent, cosine, and margin_mse",
+		       SETS("other", "--train_losses scored:mse"), test_folder, test_folder);
+	assert_program(ERR_USAGE, "--train_losses scored:in_batch is not for scored pairs",
+		       SETS("other", "--train_losses scored:in_batch"), test_folder, test_folder);
+	assert_program(ERR_USAGE, "--teacher_vectors and several training sets do not go together",
+		       SETS("other", "--teacher_vectors %s/rows.npy"), test_folder, test_folder, test_folder);
+	put_file("unscorable.tsv", "sentence1\tsentence2\tscore\na\tb\thigh\nc\td\tlow\n");
+	assert_program(ERR_DATA, "none of the rows of the training set 'bad' can be used",
+		       SHORT("other", "pairs.tsv", "--train bad=%s/unscorable.tsv --on_bad_record skip"), test_folder);
+}
+
 static void bad_input_is_explained(void **state)
 {
 	forget("bad");
@@ -575,6 +623,7 @@ int main(void)
 		cmocka_unit_test(rerankers_read_piece_by_piece),
 		cmocka_unit_test(mined_negatives_are_learned),
 		cmocka_unit_test(other_losses_are_learned),
+		cmocka_unit_test(several_sets_are_learned),
 		cmocka_unit_test(bad_input_is_explained),
 		cmocka_unit_test(a_sweep_publishes_the_whole_folder),
 	};

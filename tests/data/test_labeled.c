@@ -305,10 +305,60 @@ static void nothing_is_no_source(void **state)
 	assert_null(instances);
 }
 
+/* Every batch is of one part; an epoch has each part's examples at least once, and as many of its batches as they fill or as its
+ * weight says; a late sample is found without those before it. */
+static void batches_are_of_one_part(void **state)
+{
+	enum { SIZE = 4, BATCHES = 5 + 7 + 2, EPOCHS = 3 };
+	struct labeled_part parts[] = {{0, 0}, {20, 0}, {45, 0}};
+	static const int fills[] = {5, 7, 2}, weighed[] = {1, 3, 10};
+	struct labeled_source source = {.seed = 9, .shuffle = true, .vocab_size = VOCAB, .batch_size = SIZE};
+	struct labeled_set parted = set;
+	parted.parts = parts;
+	parted.part_count = 3;
+	assert_int_equal(labeled_batches(&parted, SIZE), BATCHES);
+	assert_int_equal(labeled_batches(&set, SIZE), 14);
+	assert_true(labeled_hash(&parted) != labeled_hash(&set));
+	for (int weights = 0; weights < 2; weights++) {
+		struct instances *instances, *late;
+		int64_t orders[EPOCHS][BATCHES];
+		for (int p = 0; p < 3; p++)
+			parts[p].weight = weights ? weighed[p] : 0;
+		assert_ok(instances_open_labeled(&instances, &parted, &source));
+		assert_ok(instances_open_labeled(&late, &parted, &source));
+		for (int64_t epoch = 0; epoch < EPOCHS; epoch++) {
+			bool seen[EXAMPLES] = {false};
+			int batches[3] = {0};
+			for (int64_t i = 0; i < BATCHES * SIZE; i++) {
+				struct example_plan plan, same;
+				assert_ok(instances_plan(instances, epoch * BATCHES * SIZE + i, &plan, NULL, NULL));
+				int64_t part = plan.index < 20 ? 0 : plan.index < 45 ? 1 : 2;
+				assert_int_equal(plan.member, part);
+				if (i % SIZE == 0)
+					orders[epoch][i / SIZE] = part;
+				assert_int_equal(part, orders[epoch][i / SIZE]);
+				batches[part] += i % SIZE == 0;
+				seen[plan.index] = true;
+				if (epoch < EPOCHS - 1 || i < BATCHES * SIZE - 1)
+					continue;
+				assert_ok(instances_plan(late, epoch * BATCHES * SIZE + i, &same, NULL, NULL));
+				assert_int_equal(same.index, plan.index);
+			}
+			assert_memory_equal(batches, weights ? weighed : fills, sizeof batches);
+			for (int e = 0; e < EXAMPLES && !weights && epoch == 0; e++)
+				assert_true(seen[e]);
+		}
+		assert_memory_not_equal(orders[0], orders[1], sizeof orders[0]);
+		instances_close(instances);
+		instances_close(late);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_epoch_has_each_once),
+		cmocka_unit_test(batches_are_of_one_part),
 		cmocka_unit_test(without_shuffling_the_order_is_the_files),
 		cmocka_unit_test(a_hint_says_where_an_epoch_begins),
 		cmocka_unit_test(examples_stay_whole_in_every_cut),
