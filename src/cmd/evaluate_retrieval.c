@@ -23,6 +23,7 @@ const struct option retrieval_rows[] = {
 	{ROW(qrels, ROLE_PLACE, "FILE"), .fallback_text = "qrels/test.tsv in the folder",
 	 .help = "judgments of which documents answer which queries, as BEIR or TREC write them"},
 	{.group = search_rows, .field = offsetof(struct retrieval_settings, search)},
+	{.group = code_rows, .field = offsetof(struct retrieval_settings, codes)},
 	{ROW(reranker, ROLE_PLACE, "FOLDER"), .help = "model of --task reranking that scores the documents found"},
 	{ROW(rerank_top, ROLE_RESULT, "N"), .range = "1..1000", .fallback = "100",
 	 .help = "documents per query that --reranker scores; only these count as found"},
@@ -216,6 +217,7 @@ enum status retrieval_evaluate(const struct retrieval_settings *settings, const 
 {
 	struct retrieval r = {.settings = settings,
 			      .search = {.options = &settings->search,
+					 .codes = &settings->codes,
 					 .takes_weights = true,
 					 .of_models = {.device = *device,
 						       .batch_tokens = micro_batch_tokens,

@@ -9,6 +9,7 @@
 struct retrieval_settings {
 	const char *retrieval, *qrels, *reranker, *run_out;
 	struct search_options search;
+	struct code_options codes;
 	int64_t rerank_top;
 };
 extern const struct option retrieval_rows[];

@@ -47,12 +47,17 @@ static bool read_shape(const char *text, int64_t shape[2])
 	return *text == ')';
 }
 
-static enum status read_header(const char *header, size_t at, const char *name, int64_t shape[2])
+/* *size: bytes of a number. */
+static enum status read_header(const char *header, size_t at, const char *name, struct npy_file *out, size_t *size,
+			       int64_t shape[2])
 {
 	const char *type = value_of(header, "'descr'"), *order = value_of(header, "'fortran_order'");
 	if (!type || !order)
 		return damaged(name, "its header names no type or order", at);
-	if (strncmp(type, "'<f4'", 5) != 0)
+	out->is_signed = strncmp(type, "'|i1'", 5) == 0;
+	bool bytes = out->takes_codes && (out->is_signed || strncmp(type, "'|u1'", 5) == 0);
+	*size = bytes ? 1 : sizeof(float);
+	if (!bytes && strncmp(type, "'<f4'", 5) != 0)
 		return error_hinted(error_set(ERR_DATA, "'%s' holds numbers of the type %.*s, not float32", name,
 					      (int)strcspn(type, ","), type),
 				    "convert it: numpy.save(file, numpy.load(file).astype('float32'))");
@@ -71,27 +76,28 @@ enum status npy_view(const unsigned char *bytes, size_t size, const char *name, 
 		return damaged(name, "it does not begin as NumPy's files do", 0);
 	if (bytes[6] < 1 || bytes[6] > 3)
 		return damaged(name, "its version is unknown", 6);
-	size_t prefix = bytes[6] == 1 ? PREFIX_1 : PREFIX_2, length = bytes[8] | (size_t)bytes[9] << 8;
+	size_t one = sizeof(float), prefix = bytes[6] == 1 ? PREFIX_1 : PREFIX_2, length = bytes[8] | (size_t)bytes[9] << 8;
 	if (bytes[6] > 1)
 		length |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
 	if (length > HEADER_MOST || length > size - prefix)
 		return damaged(name, "its header is too long", 8);
-	if ((prefix + length) % sizeof(float) != 0)
-		return damaged(name, "its numbers are not aligned", prefix + length);
 	header = strndup((const char *)bytes + prefix, length);
 	if (!header)
 		return error_set(ERR_RESOURCE, "no memory for the header of '%s'", name);
-	enum status status = read_header(header, prefix, name, shape);
+	enum status status = read_header(header, prefix, name, out, &one, shape);
 	free(header);
 	TRY(status);
-	size_t left = (size - prefix - length) / sizeof(float);
-	if ((size - prefix - length) % sizeof(float) != 0 || shape[1] == 0 || left % (size_t)shape[1] != 0 ||
+	if ((prefix + length) % one != 0)
+		return damaged(name, "its numbers are not aligned", prefix + length);
+	size_t left = (size - prefix - length) / one;
+	if ((size - prefix - length) % one != 0 || shape[1] == 0 || left % (size_t)shape[1] != 0 ||
 	    left / (size_t)shape[1] != (size_t)shape[0])
 		return error_set(ERR_DATA, "'%s' should hold %lld vectors of %lld numbers, and has %zu bytes of them", name,
 				 (long long)shape[0], (long long)shape[1], size - prefix - length);
 	out->rows = shape[0];
 	out->columns = shape[1];
-	out->values = (const float *)(const void *)(bytes + prefix + length);
+	out->codes = one == 1 ? bytes + prefix + length : NULL;
+	out->values = one == 1 ? NULL : (const float *)(const void *)(bytes + prefix + length);
 	return OK;
 }
 

@@ -1,7 +1,8 @@
-/* Reads NumPy's array files (.npy) that hold vectors: one matrix of float32, little-endian, row by row. */
+/* Reads NumPy's array files (.npy) that hold vectors: one matrix of float32, little-endian, row by row; or of bytes. */
 #ifndef FORMATS_NPY_FILE_H
 #define FORMATS_NPY_FILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "base/file_map.h"
 
@@ -9,7 +10,10 @@
 struct npy_file {
 	struct file_map map;
 	int64_t rows, columns;
-	const float *values; /* [rows * columns], in the mapped file */
+	const float *values;        /* [rows * columns], in the mapped file; NULL: there are bytes instead */
+	const unsigned char *codes; /* [rows * columns] */
+	bool is_signed;             /* these bytes are from -128 */
+	bool takes_codes;           /* in: a file of bytes is not refused */
 };
 
 /* ERR_DATA names the file and what is wrong: another type or order of the numbers, another number of dimensions, a damaged

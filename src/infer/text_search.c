@@ -54,6 +54,22 @@ static enum status get_vectors(struct text_search *search, struct text_vectors *
 	return text_vectors_make(out, &pass, texts->texts, texts->count);
 }
 
+/* What the vectors of the corpus are, from the numbers of a query. ERR_DATA if they cannot be that. */
+static enum status check_widths(struct text_search *search)
+{
+	const struct npy_file *file = &search->documents.file;
+	int64_t width = search->queries.vectors.width, other = search->documents.vectors.width;
+	search->code = CODE_FLOAT32;
+	if (file->codes)
+		search->code = other == width ? (file->is_signed ? CODE_INT8 : CODE_UINT8)
+					      : (file->is_signed ? CODE_BINARY : CODE_UBINARY);
+	return vector_code_count(search->code, width) == other
+		       ? OK
+		       : error_set(ERR_DATA,
+				   "the vectors of the queries have %" PRId64 " numbers, those of the corpus %" PRId64 "%s",
+				   width, other, file->codes ? " bytes" : "");
+}
+
 enum status text_search_vectors(struct text_search *search, const struct searched_texts *queries,
 				const struct searched_texts *documents)
 {
@@ -63,13 +79,10 @@ enum status text_search_vectors(struct text_search *search, const struct searche
 		return error_set(ERR_USAGE, "the model weighs words: it cannot be combined with files of vectors");
 	TRY(get_vectors(search, &search->queries, queries, options->query_vectors,
 			options->query_prompt ? options->query_prompt : sentence_folder_query_prompt(folder)));
+	search->documents.file.takes_codes = search->codes != NULL;
 	TRY(get_vectors(search, &search->documents, documents, options->corpus_vectors,
 			options->document_prompt ? options->document_prompt : sentence_folder_document_prompt(folder)));
-	int64_t width = search->queries.vectors.width, other = search->documents.vectors.width;
-	return width == other
-		       ? OK
-		       : error_set(ERR_DATA, "the vectors of the %s have %" PRId64 " numbers, those of the corpus %" PRId64,
-				   queries->what, width, other);
+	return check_widths(search);
 }
 
 enum status text_search_nearest(struct text_search *search, int64_t most, struct nearest_row *out)
@@ -77,6 +90,15 @@ enum status text_search_nearest(struct text_search *search, int64_t most, struct
 	if (search->model.weighs_words)
 		return sparse_search(search->pool, &search->queries.sparse, &search->documents.sparse,
 				     text_model_width(&search->model), most, out);
+	if (search->code != CODE_FLOAT32)
+		return code_search_run(&(struct code_search){.options = search->codes,
+							     .pool = search->pool,
+							     .queries = search->queries.vectors,
+							     .code = search->code,
+							     .codes = search->documents.file.codes,
+							     .count = search->documents.vectors.count,
+							     .most = most},
+				       out);
 	struct device_options on_cpu = {.device = DEVICE_CPU, .precision = search->of_models.device.precision};
 	if (on_cpu.precision != PRECISION_FP32 && on_cpu.precision != PRECISION_BF16)
 		on_cpu.precision = PRECISION_FASTEST;

@@ -3,6 +3,7 @@
 #ifndef INFER_TEXT_SEARCH_H
 #define INFER_TEXT_SEARCH_H
 
+#include "infer/code_search.h"
 #include "infer/text_pass.h"
 
 /* Options that commands splice. */
@@ -16,12 +17,14 @@ extern const struct option search_rows[];
 struct text_search {
 	const struct search_options *options;   /* borrowed */
 	struct text_model_settings of_models;   /* of both models */
+	const struct code_options *codes;       /* borrowed; a file of the corpus may hold bytes or bits; NULL: it may not */
 	bool takes_weights;                     /* the model may weigh words: infer/sparse_vectors.h */
 	struct pool *pool;                      /* after text_search_open() */
 	struct text_model model, reranker;      /* as far as opened */
 	struct text_vectors queries, documents; /* after text_search_vectors() */
 	/* Private from here. */
 	struct backend *be;
+	enum vector_code code; /* of the corpus */
 };
 
 /* Texts that are queries, or the corpus. */

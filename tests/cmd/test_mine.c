@@ -3,6 +3,7 @@
 #include <math.h>
 #include "cmd/program.h"
 #include "infer/vector_format.h"
+#include "infer/vector_format.h"
 
 /* Unit vectors at these angles, in degrees; the product with another one is the cosine of the difference. */
 static void put_vectors(const char *name, const double *degrees, int64_t count)
@@ -71,6 +72,17 @@ static void the_pairs_are_a_corpus(void **state)
 		   "{\"anchor\":\"q\",\"positive\":\"c\",\"negatives\":[\"d\"]}\n");
 }
 
+/* Four documents of so many bytes. */
+static void put_codes(const char *name, const char *type, int64_t bytes)
+{
+	struct buffer file = {0};
+	vector_put_npy_header(&file, type, 4, bytes);
+	for (int64_t i = 0; i < 4 * bytes; i++)
+		buffer_char(&file, (char)(40 * i));
+	assert_ok(file_write(test_path(name), file.data, file.size));
+	buffer_release(&file);
+}
+
 /* Two queries; q finds itself first, which does not count, and then b; r finds its document second. */
 static void retrieval_is_measured(void **state)
 {
@@ -93,6 +105,19 @@ static void retrieval_is_measured(void **state)
 	assert_non_null(strstr(buffer_string(&run), "q Q0 b 1 0.939692616 bertc\n"));
 	assert_null(strstr(buffer_string(&run), "q Q0 q"));
 	buffer_release(&run);
+	/* Bytes and bits are told apart by how many there are. */
+#define CODED "evaluate --retrieval %s/set --query_vectors %s/set/q.npy --corpus_vectors %s/set/%s.npy "
+	put_codes("set/bytes.npy", "|u1", 2);
+	put_codes("set/bits.npy", "|i1", 1);
+	put_codes("set/odd.npy", "|i1", 3);
+	assert_program(0, "", CODED "--calibration_vectors %s/set/c.npy --json", FOLDERS, "bytes", test_folder);
+	assert_non_null(strstr(buffer_string(&program_output), "\"recall@5\":1.0"));
+	assert_program(0, "", CODED "--json", FOLDERS, "bits");
+	assert_non_null(strstr(buffer_string(&program_output), "\"recall@5\":1.0"));
+	assert_program(ERR_USAGE, "vectors of bytes need --calibration_vectors", CODED, FOLDERS, "bytes");
+	assert_program(ERR_DATA, "have 2 numbers, those of the corpus 3 bytes", CODED, FOLDERS, "odd");
+	assert_program(ERR_DATA, "of the type '|u1', not float32", MINE "--corpus_vectors %s/set/bytes.npy", FOLDERS,
+		       test_folder);
 	assert_program(ERR_USAGE, "there are no vectors to search", "evaluate --retrieval %s/set", test_folder);
 	assert_program(ERR_USAGE, "has no queries.jsonl", "evaluate --retrieval %s --query_vectors x --corpus_vectors x",
 		       test_folder);

@@ -23,7 +23,7 @@ static enum status view(const char *head, size_t prefix, size_t numbers, struct 
 
 static void reads_matrices(void **state)
 {
-	struct npy_file file;
+	struct npy_file file = {0};
 	assert_ok(view(HEAD("<f4", "False", "2, 3"), 10, 6, &file));
 	assert_int_equal(file.rows, 2);
 	assert_int_equal(file.columns, 3);
@@ -34,7 +34,7 @@ static void reads_matrices(void **state)
 
 static void refuses_the_rest(void **state)
 {
-	struct npy_file file;
+	struct npy_file file = {0};
 	assert_error(ERR_DATA, "of the type '<f8', not float32", view(HEAD("<f8", "False", "2, 3"), 10, 6, &file));
 	assert_error(ERR_DATA, "column by column", view(HEAD("<f4", "True", "2, 3"), 10, 6, &file));
 	assert_error(ERR_DATA, "its shape is not (rows, columns)", view(HEAD("<f4", "False", "6,"), 10, 6, &file));
