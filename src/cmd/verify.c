@@ -423,9 +423,36 @@ static void say(struct verification *v, const char *path, const char *kind, cons
 		printf("%s %s (%s): %s\n", status == ERR_DATA ? "DAMAGED " : "PROBLEM ", TEXT_SHOWN(path), kind, message);
 }
 
+/* What is not read must not pass for sound. */
+static enum status say_unread(struct verification *v, const char *path)
+{
+	if (v->settings->json)
+		return name_list_add(&v->unread, path);
+	printf("not read %s: bertc did not write it, or it has no form to verify\n", TEXT_SHOWN(path));
+	return OK;
+}
+
+/* A file beside those of the manifest may change how the model answers. */
+static void say_unlisted(struct verification *v, const char *folder)
+{
+	struct name_list names = {0};
+	char path[PATH_BYTES];
+	enum status status = manifest_unlisted(folder, &names);
+	for (int64_t i = 0; status == OK && i < names.count; i++) {
+		status = path_join(path, folder, names.names[i]);
+		if (status == OK)
+			status = say_unread(v, path);
+	}
+	if (status != OK)
+		log_warning("%s", error_last()->message);
+	name_list_release(&names);
+}
+
 static void conclude(struct verification *v, const char *path, const char *kind, const struct finding *found, enum status status)
 {
 	say(v, path, kind, found, status);
+	if (status == OK && folder_has(path, MANIFEST_NAME))
+		say_unlisted(v, path);
 	if (status == OK)
 		v->sound++;
 	else if (v->damaged++ == 0)
@@ -579,15 +606,6 @@ static bool find_proof(const char *run, const char *name, const char *path, cons
 	else
 		return false;
 	return true;
-}
-
-/* What is not read must not pass for sound. */
-static enum status say_unread(struct verification *v, const char *path)
-{
-	if (v->settings->json)
-		return name_list_add(&v->unread, path);
-	printf("not read %s: bertc did not write it, or it has no form to verify\n", TEXT_SHOWN(path));
-	return OK;
 }
 
 /* Names what bertc wrote and somebody has removed since, which is no damage: people move finished models, for instance. */

@@ -210,6 +210,34 @@ done:
 	return status;
 }
 
+/* Whether a file of the manifest has this name, or lies in a folder of this name. */
+static bool lists(const struct json *files, const char *name)
+{
+	size_t size = strlen(name);
+	for (const struct json *file = files->first_child; file; file = file->next) {
+		const struct json *listed = json_member(file, "name");
+		if (listed && listed->kind == JSON_STRING && strncmp(listed->text, name, size) == 0 &&
+		    (!listed->text[size] || listed->text[size] == '/'))
+			return true;
+	}
+	return false;
+}
+
+enum status manifest_unlisted(const char *folder, struct name_list *out)
+{
+	struct json_document document;
+	struct name_list names = {0};
+	const struct json *files = NULL;
+	TRY(manifest_read(folder, &document, &files));
+	enum status status = folder_list(folder, &names);
+	for (int64_t i = 0; status == OK && i < names.count; i++)
+		if (names.names[i][0] != '.' && strcmp(names.names[i], MANIFEST_NAME) != 0 && !lists(files, names.names[i]))
+			status = name_list_add(out, names.names[i]);
+	name_list_release(&names);
+	json_release(&document);
+	return status;
+}
+
 enum status manifest_step(const char *folder, int64_t *out_step)
 {
 	struct json_document document;

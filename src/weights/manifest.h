@@ -28,6 +28,10 @@ struct manifest_facts {
  * be NULL. */
 MUST_USE enum status manifest_verify(const char *folder, struct manifest_facts *facts);
 
+/* Adds the names of what is in a folder, but not in its manifest: nobody knows whether it belongs to the model. Hidden files are
+ * not counted. */
+MUST_USE enum status manifest_unlisted(const char *folder, struct name_list *out);
+
 /* Gets the step from a folder's manifest, without reading the other files. Errors are as above. */
 MUST_USE enum status manifest_step(const char *folder, int64_t *out_step);
 

@@ -91,6 +91,12 @@ static void damage_is_named(void **state)
 static void folders_without_checksums(void **state)
 {
 	assert_int_equal(program("verify %s/run/final", test_folder), 0);
+	assert_null(strstr(buffer_string(&program_output), "not read"));
+	assert_ok(file_write(test_path("run/final/added_tokens.json"), "{}", 2)); /* which others read */
+	assert_int_equal(program("verify %s/run", test_folder), 0);
+	assert_printed("not read");
+	assert_printed("run/final/added_tokens.json: bertc did not write it");
+	assert_int_equal(unlink(test_path("run/final/added_tokens.json")), 0);
 	assert_int_equal(unlink(test_path("run/final/MANIFEST.json")), 0);
 	assert_program(0, "", "verify %s/run/final", test_folder);
 	assert_printed("no checksums");
