@@ -136,8 +136,8 @@ enum status rate_choose(struct options *phase, const struct rate_options *rate, 
 	TRY(choose(phase, &rate->schedule, lamb ? "poly" : "linear"));
 	TRY(choose(phase, &rate->poly_degree, lamb ? "0.5" : "1"));
 	TRY(choose_decay(phase, rate, facts->steps));
-	if (rate->learning_rate == 0)
-		log_warning("--learning_rate 0: the weights stay as they are");
+	if (rate->learning_rate < 1e-12) /* what is added to a weight is less than half of its last bit */
+		log_warning("--learning_rate %g: the weights stay as they are", rate->learning_rate);
 	if (rate->min_learning_rate > rate->learning_rate)
 		return error_set(ERR_USAGE, "--min_learning_rate %g is above --learning_rate %g", rate->min_learning_rate,
 				 rate->learning_rate);

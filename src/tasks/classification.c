@@ -2,6 +2,7 @@
  * their head is a linear layer on the pooler: BertForSequenceClassification. */
 #include "tasks/classification.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,11 +170,31 @@ static enum status check_negative(const struct task_state *state)
 			    "the labels are listed above");
 }
 
+/* Single precision, in which the model learns, must tell the numbers apart. */
+static void warn_of_one_number(const struct example_set *examples)
+{
+	double number, least = INFINITY, most = -INFINITY;
+	for (int64_t i = 0; i < examples->count; i++) {
+		const struct example_text *example = &examples->examples[i];
+		if (label_number(example->label, example->file, example->line, &number) != OK)
+			return; /* which is an error when it is read */
+		least = fmin(least, number);
+		most = fmax(most, number);
+	}
+	double largest = fmax(fabs(least), fabs(most));
+	if (examples->count > 1 && (most - least <= 1e-6 * largest || largest < FLT_MIN))
+		log_warning("all numbers to learn are %g in single precision, so that there is nothing to learn from them", most);
+}
+
 enum status classification_read(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count)
 {
 	TRY(task_read_tables(state, set, paths, count));
-	if (set->use != TASK_TRAIN || state->task->target == TARGET_NUMBER)
+	if (set->use != TASK_TRAIN)
 		return OK;
+	if (state->task->target == TARGET_NUMBER) {
+		warn_of_one_number(&set->examples);
+		return OK;
+	}
 	TRY(count_labels(state, &set->examples));
 	return check_negative(state);
 }

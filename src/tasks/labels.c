@@ -383,7 +383,7 @@ bool label_set_has_flags(const struct label_set *set)
 /* What str() makes of a missing value. */
 static void warn_of_missing(const struct label_set *set)
 {
-	static const char *const missing[] = {"nan", "NaN", "<NA>"};
+	static const char *const missing[] = {"nan", "NaN", "<NA>", "NA", "N/A", "n/a", "#N/A", "NULL", "null"};
 	for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
 		int64_t id = label_set_find(set, missing[i]);
 		if (id >= 0)

@@ -449,6 +449,8 @@ static enum status read_label_weights(struct task_state *state, int64_t examples
 		}
 		return OK;
 	}
+	for (int64_t i = 0; i < count; i++)
+		state->label_weights[i] = -1; /* not given */
 	for (const char *at = text; *at;) {
 		size_t length = strcspn(at, ",");
 		const char *colon = memrchr(at, ':', length);
@@ -461,9 +463,13 @@ static enum status read_label_weights(struct task_state *state, int64_t examples
 			return error_hinted(
 				error_set(ERR_USAGE, "--class_weights: '%.*s' is not a label and its weight", (int)length, at),
 				"write label:weight,label:weight with labels of the training set, or balanced");
+		if (state->label_weights[id] >= 0)
+			return error_set(ERR_USAGE, "--class_weights gives '%s' two weights", name);
 		state->label_weights[id] = (float)weight;
 		at += length + (at[length] == ',');
 	}
+	for (int64_t i = 0; i < count; i++)
+		state->label_weights[i] = state->label_weights[i] < 0 ? 1 : state->label_weights[i];
 	return OK;
 }
 
@@ -512,11 +518,19 @@ static void warn_of_one_class(const struct task_state *state)
 
 static void warn_of_no_weight(const struct task_state *state)
 {
-	bool any = !state->label_weights;
-	for (int64_t i = 0; i < state->labels.count && !any; i++)
-		any = state->label_weights[i] > 0 && state->labels.labels[i].count > 0;
-	if (!any && state->task->target != TARGET_CLASSES)
+	int64_t weighted = 0, only = 0;
+	if (!state->label_weights || state->task->target == TARGET_CLASSES)
+		return;
+	for (int64_t i = 0; i < state->labels.count; i++)
+		if (state->label_weights[i] > 0 && state->labels.labels[i].count > 0) {
+			weighted++;
+			only = i;
+		}
+	if (weighted == 0)
 		log_warning("--class_weights gives every class with examples the weight 0: nothing is learned");
+	else if (weighted == 1)
+		log_warning("--class_weights gives every class with examples but '%s' the weight 0: nothing else is learned",
+			    state->labels.labels[only].name);
 }
 
 enum status task_order_labels(struct task_state *state, int64_t examples)

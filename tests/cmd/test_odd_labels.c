@@ -84,6 +84,17 @@ static void nothing_to_learn_is_said(void **state)
 	assert_program(0, "--learning_rate 0: the weights stay as they are",
 		       TRAIN("still", "classification", "sorted.tsv", "--learning_rate 0 --class_weights a:0,b:0"));
 	assert_said("--class_weights gives every class with examples the weight 0");
+	assert_program(0, "--learning_rate 1e-30: the weights stay as they are",
+		       TRAIN("still", "classification", "sorted.tsv", "--fresh --learning_rate 1e-30 --class_weights a:0"));
+	assert_said("gives every class with examples but 'b' the weight 0: nothing else is learned");
+	assert_program(2, "--class_weights gives 'a' two weights",
+		       TRAIN("twice", "classification", "sorted.tsv", "--class_weights a:1,b:1,a:2"));
+	put_file("offset.tsv", "text\tscore\nwai\t16777217\nwaj\t16777218\nwak\t16777219\n");
+	assert_program(0, "all numbers to learn are 1.67772e+07 in single precision",
+		       TRAIN("offset", "regression", "offset.tsv", ""));
+	put_file("missing.tsv", "text\tlabel\nwai\ta\nwaj\t#N/A\nwak\ta\n");
+	assert_program(0, "the label '#N/A' ", TRAIN("missing", "classification", "missing.tsv", ""));
+	assert_said("is what programs print where a label is missing");
 }
 
 /* A copy under another name, a file given twice, a text with both labels, a model scored on what it learned. */

@@ -18,6 +18,7 @@ static void look_alikes_have_one_form(void **state)
 		{"i", " i\xE3\x80\x80"},
 		{"j", "j\xEF\xB8\x8F"},
 		{"cop\xC3\xAB", "\xD1\x81\xD0\xBE\xD1\x80\xD1\x91"},
+		{"\"ou\"", "\xE2\x80\x9C\xD6\x85\xD5\xBD\xE2\x80\x9D"},
 		{"BOX", "\xCE\x92\xD0\x9E\xCE\xA7"},
 	};
 	static const char *const different[][2] = {{"e", "\xC3\xA9"}, {"e", "\xD1\x8D"}, {"A", "\xD0\xB0"}, {"\xD0\xB2", "B"},
