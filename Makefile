@@ -308,9 +308,9 @@ $(BUILD)/%.o: src/%.c $(BUILD)/flags | $(CHECKED)
 	$(SAY) compile $<
 	$(COMPILE) -c -o $@ $<
 
-# The vectorizer of gcc 12 for arm64 fails on one of this file's sums.
+# The vectorizer of gcc 12 for arm64 fails on sums in these files.
 ifneq ($(ARM64),)
-$(BUILD)/backend/cpu/losses.o: private CFLAGS += -fno-tree-vectorize
+$(BUILD)/backend/cpu/losses.o $(BUILD)/tasks/reranking.o: private CFLAGS += -fno-tree-vectorize
 endif
 
 define KERNEL_RULE
