@@ -21,7 +21,7 @@ static enum status write_failed(const char *path, size_t left)
 		return error_set_errno(ERR_RESOURCE, "'%s': cannot write", path);
 	int number = errno;
 	char folder[PATH_BYTES], needed[FORMAT_BYTES], available[FORMAT_BYTES];
-	file_parent(folder, path);
+	path_folder(folder, path);
 	format_size(available, (double)folder_free_bytes(folder));
 	errno = number;
 	return error_hinted(error_set_errno(ERR_RESOURCE, "'%s': cannot write %s (%s free)", path,
@@ -148,12 +148,11 @@ static enum status writer_open_temporary(struct file_writer *writer)
 {
 	static atomic_uint serial;
 	char folder[PATH_BYTES], name[PATH_BYTES];
-	const char *slash = strrchr(writer->path, '/');
-	file_parent(folder, writer->path);
+	path_folder(folder, writer->path);
 	do {
 		/* Hidden, so that a glob over the folder does not see it. The process and a serial number distinguish writers of
 		 * the same file, and O_EXCL those on other machines. */
-		snprintf(name, sizeof name, ".%.200s.tmp-%ld-%u", slash ? slash + 1 : writer->path, (long)getpid(),
+		snprintf(name, sizeof name, ".%.200s.tmp-%ld-%u", path_name(writer->path), (long)getpid(),
 			 atomic_fetch_add(&serial, 1));
 		TRY(path_join(writer->temporary, folder, name));
 		RETRY(writer->fd, file_operations.open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
@@ -358,7 +357,7 @@ enum status file_writer_commit(struct file_writer *writer)
 		RETRY(result, file_operations.rename(writer->temporary, writer->path));
 		if (result < 0)
 			TRY_GOTO(error_set_errno(ERR_RESOURCE, "'%s': cannot move the new file into place", writer->path), fail);
-		file_parent(folder, writer->path);
+		path_folder(folder, writer->path);
 		status = folder_sync(folder);
 	}
 	free(writer);

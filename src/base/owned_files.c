@@ -120,14 +120,6 @@ enum status owned_files_add(const char *folder, const char *name, int64_t crc32c
 	return status;
 }
 
-/* Splits off the last part of a path. */
-static const char *split(const char *path, char folder[PATH_BYTES])
-{
-	const char *slash = strrchr(path, '/');
-	file_parent(folder, path);
-	return slash ? slash + 1 : path;
-}
-
 enum status owned_file_remove(const char *path)
 {
 	if (file_operations.unlink(path) != 0 && errno != ENOENT)
@@ -138,7 +130,8 @@ enum status owned_file_remove(const char *path)
 enum status owned_file_claim(const char *path)
 {
 	char folder[PATH_BYTES];
-	const char *name = split(path, folder);
+	const char *name = path_name(path);
+	path_folder(folder, path);
 	return owned_files_add(folder, name, OWNED_UNKNOWN);
 }
 
@@ -146,7 +139,8 @@ enum status owned_file_forget(const char *path)
 {
 	struct owned_files files;
 	char folder[PATH_BYTES];
-	const char *name = split(path, folder);
+	const char *name = path_name(path);
+	path_folder(folder, path);
 	pthread_mutex_lock(&changing);
 	enum status status = owned_files_read(&files, folder);
 	for (int64_t i = 0; status == OK && i < files.count; i++) {
@@ -165,7 +159,8 @@ enum status owned_file_forget(const char *path)
 enum status owned_file_write(const char *path, const void *bytes, size_t count)
 {
 	char folder[PATH_BYTES];
-	const char *name = split(path, folder);
+	const char *name = path_name(path);
+	path_folder(folder, path);
 	TRY(owned_files_add(folder, name, OWNED_UNKNOWN));
 	TRY(file_write(path, bytes, count));
 	return owned_files_add(folder, name, crc32c(0, bytes, count));

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -36,7 +37,7 @@ enum status file_open_for_reading(const char *path, int *out_fd, struct stat *ou
 	return OK;
 }
 
-void file_parent(char *out, const char *path)
+void path_folder(char *out, const char *path)
 {
 	size_t length = strnlen(path, PATH_BYTES - 1);
 	memmove(out, path, length);
@@ -60,6 +61,20 @@ enum status path_join(char *out, const char *folder, const char *name)
 	if (slash)
 		out[length++] = '/';
 	memcpy(out + length, name, name_length + 1);
+	return OK;
+}
+
+const char *path_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+enum status path_beside(char *out, const char *path, const char *name)
+{
+	int size = (int)(path_name(path) - path);
+	if (snprintf(out, PATH_BYTES, "%.*s%s", size, path, name) >= PATH_BYTES)
+		return error_set(ERR_USAGE, "path too long: '%.100s…/%.100s'", path, name);
 	return OK;
 }
 
@@ -172,7 +187,7 @@ int64_t folder_free_bytes(const char *path)
 	while (statvfs(part, &facts) < 0) {
 		if (errno != ENOENT || !strcmp(part, ".") || !strcmp(part, "/"))
 			return -1;
-		file_parent(part, part);
+		path_folder(part, part);
 	}
 	return (int64_t)facts.f_bavail * (int64_t)facts.f_frsize;
 }

@@ -39,6 +39,12 @@ int64_t folder_free_bytes(const char *path);
 /* Writes "folder/name" into out (a char[PATH_BYTES]). A path that is too long is ERR_USAGE. */
 #define PATH_BYTES 4096
 MUST_USE enum status path_join(char *out, const char *folder, const char *name);
+/* The last part of a path, within `path`. */
+const char *path_name(const char *path);
+/* Writes the folder that contains `path` ("." for a bare name) into out, a char[PATH_BYTES], which may be `path` itself. */
+void path_folder(char *out, const char *path);
+/* Writes the path of the file `name` in the same folder as `path` into out (a char[PATH_BYTES]). */
+MUST_USE enum status path_beside(char *out, const char *path, const char *name);
 
 /* Sets of files are listed as [NAME=]PATH... Bytes of NAME; 0: there is none. A value with a slash before its equals sign, or one
  * that is the path of an existing file, is just a path. */

@@ -15,9 +15,6 @@
  * otherwise ERR_RESOURCE. */
 enum status file_path_status(void);
 
-/* Writes the folder that contains `path` ("." for a bare name) to out, a char[PATH_BYTES]; out may be `path` itself. */
-void file_parent(char *out, const char *path);
-
 /* Opens a file that is not a folder. */
 MUST_USE enum status file_open_for_reading(const char *path, int *out_fd, struct stat *out_facts);
 

@@ -435,10 +435,8 @@ static enum status run_job(const struct download_settings *settings, struct job 
 	char folder[PATH_BYTES], size[FORMAT_BYTES], before[FORMAT_BYTES], had[64] = "";
 	struct progress progress;
 	struct fetch_result result;
-	snprintf(folder, sizeof folder, "%s", job->path);
-	char *slash = strrchr(folder, '/');
-	const char *name = job->path + (slash - folder) + 1;
-	*slash = 0;
+	path_folder(folder, job->path);
+	const char *name = path_name(job->path);
 	TRY(folder_make(folder));
 	if (job->sums_url)
 		TRY(look_up_checksum(&fetching, folder, job, wiki));

@@ -89,13 +89,9 @@ static enum status split_path(const char *path, char parent[PATH_BYTES], char na
 	if (size == 0 || size >= PATH_BYTES - 64)
 		return error_set(ERR_USAGE, "--out '%.200s': not a path, or too long", path);
 	snprintf(name, PATH_BYTES, "%.*s", (int)size, path);
-	char *slash = strrchr(name, '/');
-	if (!slash)
-		snprintf(parent, PATH_BYTES, ".");
-	else
-		snprintf(parent, PATH_BYTES, "%.*s", slash == name ? 1 : (int)(slash - name), name);
-	if (slash)
-		memmove(name, slash + 1, strlen(slash));
+	path_folder(parent, name);
+	const char *last = path_name(name);
+	memmove(name, last, strlen(last) + 1);
 	if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && name[0])
 		return OK;
 	return error_set(ERR_USAGE, "--out '%s': give the folder a name", path);
@@ -127,11 +123,8 @@ static char *real_ancestor(const char *path)
 static enum status check_outside(const char *parent, const struct export_settings *settings, const struct saved_model *saved)
 {
 	char folder[PATH_BYTES];
-	snprintf(folder, sizeof folder, "%s", saved->source.weights);
-	char *slash = strrchr(folder, '/');
-	if (slash)
-		*slash = '\0';
-	char *real = realpath(!slash ? "." : folder[0] ? folder : "/", NULL), *place = real_ancestor(parent);
+	path_folder(folder, saved->source.weights);
+	char *real = realpath(folder, NULL), *place = real_ancestor(parent);
 	bool inside = real && place && is_within(place, real);
 	free(real);
 	free(place);

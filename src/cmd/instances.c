@@ -191,8 +191,8 @@ static enum status choose_format(const struct instances_settings *settings, cons
 /* Makes a folder beside the output, where there is room for it. */
 static enum status make_folder(struct run *run)
 {
-	const char *first = run->outputs.names[0], *slash = strrchr(first, '/');
-	int size = slash != NULL ? (int)(slash - first + 1) : 0;
+	const char *first = run->outputs.names[0];
+	int size = (int)(path_name(first) - first);
 	if (snprintf(run->folder, PATH_BYTES, "%.*s.bertc-instances-XXXXXX", size, first) < PATH_BYTES &&
 	    mkdtemp(run->folder) != NULL)
 		return OK;

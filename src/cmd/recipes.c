@@ -17,9 +17,7 @@ static enum status program_folder(char out[PATH_BYTES])
 	if (size < 0)
 		return error_set_errno(ERR_RESOURCE, "cannot determine where this program is installed");
 	out[size] = '\0';
-	char *slash = strrchr(out, '/');
-	BUG_IF(!slash);
-	*slash = '\0';
+	path_folder(out, out);
 	return OK;
 }
 

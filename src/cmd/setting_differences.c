@@ -124,9 +124,8 @@ enum status compare_json_files(const char *a, const char *b, const char *member,
 	if (file_exists(b))
 		TRY_GOTO(json_read(&right, b, JSON_LIMIT), done);
 	const struct json *x = left.root, *y = right.root;
-	const char *slash = strrchr(a, '/');
 	if (x && y && (x->kind != JSON_OBJECT || y->kind != JSON_OBJECT))
-		status = same_value(x, y) ? OK : compare_note(slash ? slash + 1 : a, "its own", "another", out);
+		status = same_value(x, y) ? OK : compare_note(path_name(a), "its own", "another", out);
 	else
 		status = compare_objects(member && x ? json_member(x, member) : x, member && y ? json_member(y, member) : y, out);
 done:

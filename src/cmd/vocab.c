@@ -109,19 +109,11 @@ static enum status check_folder(const char *path, bool overwrite)
 /* Reports a folder that cannot be written to, or a file that must not be overwritten, before the text is read. */
 static enum status check_out(const char *path, bool overwrite)
 {
-	char folder[PATH_BYTES] = ".";
-	const char *slash = strrchr(path, '/');
-
+	char folder[PATH_BYTES];
 	if (strcmp(path, "-") == 0)
 		return error_set(ERR_USAGE,
 				 "--out -: a vocabulary is not written to standard output; give a file, such as vocab.txt");
-	if (slash && (size_t)(slash - path) >= sizeof folder)
-		return error_set(ERR_USAGE, "--out: the path is too long");
-	if (slash) {
-		size_t size = slash == path ? 1 : (size_t)(slash - path);
-		memcpy(folder, path, size);
-		folder[size] = '\0';
-	}
+	path_folder(folder, path);
 	if (file_is_folder(path))
 		return error_set(ERR_USAGE, "--out '%s' is a folder; give a file, such as %s/vocab.txt", path, path);
 	struct stat info;

@@ -138,10 +138,9 @@ enum status prepare_write_report(const struct prepare_settings *settings, const 
 	struct buffer out = {0};
 	struct shard shard = {0};
 	char path[PATH_BYTES], title[300];
-	const char *name = strrchr(settings->prefix, '/');
 	if (snprintf(path, sizeof path, "%s.html", settings->prefix) >= (int)sizeof path)
 		return error_set(ERR_USAGE, "the path of the report is too long");
-	snprintf(title, sizeof title, "Prepared text: %.200s", name ? name + 1 : settings->prefix);
+	snprintf(title, sizeof title, "Prepared text: %.200s", path_name(settings->prefix));
 	TRY(shard_open(&shard, settings->prefix));
 	html_begin(&out, title);
 	buffer_text(&out, "<h1>");

@@ -249,10 +249,9 @@ enum status shard_check_own(const char *prefix)
 		return error_hinted(error_set(ERR_USAGE, "'%s' exists and was not made by bertc", path),
 				    "choose another --out; the shards' description has that name");
 	}
-	const char *slash = strrchr(prefix, '/');
-	snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - prefix + 1) : 1, slash ? prefix : ".");
+	path_folder(folder, prefix);
 	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
-		TRY(shard_path(path, slash ? slash + 1 : prefix, suffixes[i]));
+		TRY(shard_path(path, path_name(prefix), suffixes[i]));
 		TRY(owned_files_check(folder, path, "bertc's own shards have a description beside them, PREFIX.json"));
 	}
 	return OK;

@@ -119,9 +119,8 @@ static const char *origin_of(const struct fetch_request *request)
 
 static enum status source_path(const char *path, char out[PATH_BYTES])
 {
-	const char *slash = strrchr(path, '/');
-	size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
-	if (snprintf(out, PATH_BYTES, "%.*s.%s.source.json", (int)folder, path, path + folder) >= PATH_BYTES)
+	const char *name = path_name(path);
+	if (snprintf(out, PATH_BYTES, "%.*s.%s.source.json", (int)(name - path), path, name) >= PATH_BYTES)
 		return error_set(ERR_USAGE, "'%s...': the path is too long", path);
 	return OK;
 }
@@ -534,11 +533,8 @@ static enum status finish(const struct fetch_request *request, struct part *part
 	unlink(part->note_path);
 	if (!request->unrecorded)
 		TRY(source_write(request));
-	snprintf(folder, sizeof folder, "%.4000s", request->path);
-	char *slash = strrchr(folder, '/');
-	if (slash)
-		*slash = 0;
-	return folder_sync(slash ? folder : ".");
+	path_folder(folder, request->path);
+	return folder_sync(folder);
 }
 
 /* Sleeps in short intervals, so that Ctrl-C takes effect. */

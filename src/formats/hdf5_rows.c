@@ -305,9 +305,7 @@ static enum status make_durable(struct hdf5_writer *writer)
 	errno = cause;
 	if (!synced || file_operations.rename(writer->temporary, writer->path) != 0)
 		return error_set_errno(ERR_RESOURCE, "'%s': cannot be written", writer->path);
-	const char *slash = strrchr(writer->path, '/');
-	snprintf(folder, sizeof folder, "%.*s", slash != NULL ? (int)(slash - writer->path + 1) : 1,
-		 slash != NULL ? writer->path : ".");
+	path_folder(folder, writer->path);
 	return folder_sync(folder);
 }
 

@@ -18,6 +18,7 @@
 #include "base/stop.h"
 #include "base/text.h"
 #include "formats/checksum.h"
+#include "formats/model_file_names.h"
 
 #define NAME_BYTES 256
 #define COMMIT_DIGITS 40
@@ -163,32 +164,6 @@ static enum status model_open(struct hub_model *out, const char *name, const str
 
 /* ---- What a model needs ---- */
 
-/* Files beside the weights, each of which may be absent: "config.json" and the like at the top of the folder. */
-static const char *const descriptions[] = {
-	"config.json",
-	"modules.json",
-	"config_sentence_transformers.json",
-	"sentence_bert_config.json",
-	"tokenizer.json",
-	"tokenizer_config.json",
-	"special_tokens_map.json",
-	"added_tokens.json",
-	"vocab.txt",
-	"vocab.json",
-	"merges.txt",
-	"sentencepiece.bpe.model",
-	"spiece.model",
-};
-#define DESCRIPTION_COUNT (sizeof descriptions / sizeof *descriptions)
-
-static bool is_description(const char *name)
-{
-	for (size_t i = 0; i < DESCRIPTION_COUNT; i++)
-		if (strcmp(name, descriptions[i]) == 0)
-			return true;
-	return false;
-}
-
 enum kind { NOT_NEEDED, DESCRIPTION, SAFETENSORS, PICKLE };
 
 /* "model.safetensors", "model.safetensors.index.json", "model-00001-of-00002.safetensors", and the same of pytorch_model.bin. */
@@ -219,7 +194,7 @@ static enum kind file_kind(const char *name)
 {
 	const char *slash = strchr(name, '/');
 	if (!slash)
-		return is_description(name) ? DESCRIPTION : weights_kind(name);
+		return model_file_name_is(name) ? DESCRIPTION : weights_kind(name);
 	size_t digits = strspn(name, "0123456789");
 	if (digits == 0 || name[digits] != '_' || !is_part(name, (size_t)(slash - name)) || strchr(slash + 1, '/'))
 		return NOT_NEEDED;
@@ -274,11 +249,11 @@ static enum status look_up(const struct hub_model *model, bool *usable, bool *wh
 	}
 	TRY(snapshot_path(model, "snapshots", "config.json", path));
 	*whole = *usable = *usable && file_exists(path);
-	for (size_t i = 0; i < DESCRIPTION_COUNT && *whole; i++) {
-		TRY(snapshot_path(model, "snapshots", descriptions[i], path));
+	for (size_t i = 0; model_file_names[i] && *whole; i++) {
+		TRY(snapshot_path(model, "snapshots", model_file_names[i], path));
 		if (file_exists(path))
 			continue;
-		TRY(snapshot_path(model, ".no_exist", descriptions[i], path));
+		TRY(snapshot_path(model, ".no_exist", model_file_names[i], path));
 		*whole = file_exists(path);
 	}
 	return OK;
@@ -287,8 +262,7 @@ static enum status look_up(const struct hub_model *model, bool *usable, bool *wh
 static enum status make_folder_of(const char *path)
 {
 	char folder[PATH_BYTES];
-	snprintf(folder, sizeof folder, "%s", path);
-	*strrchr(folder, '/') = 0;
+	path_folder(folder, path);
 	return folder_make(folder);
 }
 
@@ -493,11 +467,11 @@ static enum status take_files(const struct hub_model *model, const struct json *
 static enum status note_absent(const struct hub_model *model)
 {
 	char path[PATH_BYTES];
-	for (size_t i = 0; i < DESCRIPTION_COUNT; i++) {
-		TRY(snapshot_path(model, "snapshots", descriptions[i], path));
+	for (size_t i = 0; model_file_names[i]; i++) {
+		TRY(snapshot_path(model, "snapshots", model_file_names[i], path));
 		if (file_exists(path))
 			continue;
-		TRY(snapshot_path(model, ".no_exist", descriptions[i], path));
+		TRY(snapshot_path(model, ".no_exist", model_file_names[i], path));
 		TRY(make_folder_of(path));
 		if (!file_exists(path))
 			TRY(file_write(path, "", 0));

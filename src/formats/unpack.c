@@ -155,8 +155,7 @@ static enum status unpack_file(struct unpacking *unpacking, struct archive_entry
 {
 	char parent[PATH_BYTES];
 	struct file_writer *writer;
-	snprintf(parent, sizeof parent, "%s", path);
-	*strrchr(parent, '/') = 0;
+	path_folder(parent, path);
 	TRY(folder_make(parent));
 	TRY(file_writer_open(&writer, path));
 	enum status status = write_blocks(unpacking, entry, writer);
@@ -242,8 +241,7 @@ static enum status give_name(const char *temporary, const char *folder)
 enum status unpack(const char *path, const char *folder, const struct unpack_limits *limits)
 {
 	char temporary[PATH_BYTES];
-	const char *slash = strrchr(folder, '/');
-	size_t parent = slash ? (size_t)(slash - folder) + 1 : 0;
+	size_t parent = (size_t)(path_name(folder) - folder);
 	if (file_exists(folder))
 		return error_hinted(error_set(ERR_STATE, "'%s' cannot be unpacked: '%s' exists already", path, folder),
 				    "move it away, or give --no_unpack");

@@ -140,11 +140,9 @@ static enum status find_sentences(struct saved_model *saved, const char *path)
 	if (saved->sentences.found)
 		return OK;
 	TRY(model_source_find(path, &source));
-	char *slash = strrchr(source.weights, '/');
-	if (slash)
-		*slash = '\0';
+	path_folder(source.weights, source.weights);
 	sentence_folder_release(&saved->sentences);
-	return sentence_folder_read(&saved->sentences, slash ? source.weights : ".");
+	return sentence_folder_read(&saved->sentences, source.weights);
 }
 
 static enum status read_folder(struct saved_model *saved, const char *path, bool with_head)

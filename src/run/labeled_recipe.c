@@ -74,9 +74,8 @@ static enum status find_base(const struct labeled_run *labeled, struct adapter_b
 	char *real = realpath(weights, NULL);
 	if (!real)
 		return error_set_errno(ERR_RESOURCE, "'%s'", weights);
-	snprintf(out->path, sizeof out->path, "%s", real);
+	path_folder(out->path, real);
 	free(real);
-	*strrchr(out->path, '/') = '\0';
 	TRY(weights_file_open(&file, weights));
 	out->hash = adapter_base_hash(&file);
 	weights_file_close(&file);

@@ -345,11 +345,10 @@ static enum status canonical(const char *path, char out[PATH_BYTES])
 		free(whole);
 		return OK;
 	}
-	const char *slash = strrchr(path, '/');
 	char parent[PATH_BYTES];
-	snprintf(parent, sizeof parent, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
+	path_folder(parent, path);
 	whole = realpath(parent, NULL);
-	status = path_join(out, whole ? whole : parent, slash ? slash + 1 : path);
+	status = path_join(out, whole ? whole : parent, path_name(path));
 	free(whole);
 	return status;
 }

@@ -216,12 +216,11 @@ static uint64_t hash_of_ends(const char *path, off_t size)
  * about pipes: the name and time of one made by the shell differ each time. */
 static void add_to_fingerprint(struct corpus *corpus, const char *path, const uint64_t facts[2])
 {
-	const char *slash = strrchr(path, '/');
 	if (corpus_reads_once(path)) {
 		add_name(corpus, "-", NULL);
 		return;
 	}
-	add_name(corpus, slash ? slash + 1 : path, facts);
+	add_name(corpus, path_name(path), facts);
 	corpus->fingerprint = hash64_combine(corpus->fingerprint, hash_of_ends(path, (off_t)facts[0]));
 }
 

@@ -128,18 +128,9 @@ static enum status find_base(const char *folder, const char *path, const char *n
 	return OK;
 }
 
-/* Splits a path into the folder and the name in it. */
-static const char *name_in(const char *path, char folder[PATH_BYTES])
-{
-	const char *slash = strrchr(path, '/');
-	snprintf(folder, PATH_BYTES, "%.*s", !slash ? 1 : slash == path ? 1 : (int)(slash - path), slash ? path : ".");
-	return slash ? slash + 1 : path;
-}
-
 static bool is_adapter(const char *weights)
 {
-	char folder[PATH_BYTES];
-	return strncmp(name_in(weights, folder), "adapter_model.", strlen("adapter_model.")) == 0;
+	return strncmp(path_name(weights), "adapter_model.", strlen("adapter_model.")) == 0;
 }
 
 enum status adapter_config_read(struct adapter_config *out, const char *weights)
@@ -151,7 +142,7 @@ enum status adapter_config_read(struct adapter_config *out, const char *weights)
 	*out = (struct adapter_config){.base = "", .alpha = 8}; /* peft's default */
 	if (!is_adapter(weights))
 		return OK;
-	name_in(weights, folder);
+	path_folder(folder, weights);
 	TRY(path_join(path, folder, ADAPTER_CONFIG_FILE));
 	TRY(manifest_verify_file(path));
 	TRY(json_read(&document, path, CONFIG_LIMIT));

@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "base/path.h"
+#include "formats/model_file_names.h"
 #include "formats/weights_file.h"
 
-#define ADAPTER_CONFIG_FILE "adapter_config.json"
 #define ADAPTER_WEIGHTS_FILE "adapter_model.safetensors"
 #define ADAPTER_PREFIX "base_model.model." /* of the names of all its tensors */
 #define ADAPTER_BASE_HASH "base_weights="  /* how a note in the file begins that identifies the base */

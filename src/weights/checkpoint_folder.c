@@ -261,24 +261,14 @@ enum status checkpoint_folder_list_final(const char *parent, const char *folder)
 	return owned_files_add(parent, FINAL_NAME, crc);
 }
 
-/* Splits a path into its folder and its last component. */
-static const char *split_path(const char *path, char folder[PATH_BYTES])
-{
-	const char *slash = strrchr(path, '/');
-	if (slash)
-		snprintf(folder, PATH_BYTES, "%.*s", slash > path ? (int)(slash - path) : 1, path);
-	else
-		snprintf(folder, PATH_BYTES, ".");
-	return slash ? slash + 1 : path;
-}
-
 enum status checkpoint_folder_put_file(const char *path, const void *bytes, size_t size)
 {
 	char folder[PATH_BYTES], run[PATH_BYTES], manifest[PATH_BYTES];
-	const char *name = split_path(path, folder);
-	bool listed = strcmp(split_path(folder, run), FINAL_NAME) == 0 && checkpoint_folder_check_own(run, FINAL_NAME) == OK;
+	path_folder(folder, path);
+	path_folder(run, folder);
+	bool listed = strcmp(path_name(folder), FINAL_NAME) == 0 && checkpoint_folder_check_own(run, FINAL_NAME) == OK;
 	TRY(path_join(manifest, folder, MANIFEST_NAME));
-	TRY(file_exists(manifest) ? manifest_put_file(folder, name, bytes, size) : file_write(path, bytes, size));
+	TRY(file_exists(manifest) ? manifest_put_file(folder, path_name(path), bytes, size) : file_write(path, bytes, size));
 	return listed ? checkpoint_folder_list_final(run, folder) : OK;
 }
 

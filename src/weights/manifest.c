@@ -250,18 +250,6 @@ enum status manifest_step(const char *folder, int64_t *out_step)
 
 /* ---- One file ---- */
 
-/* Splits "folder/name"; the folder of a bare name is ".". */
-static enum status split_path(const char *path, char out_folder[PATH_BYTES], const char **out_name)
-{
-	const char *slash = strrchr(path, '/');
-	int length = slash ? (int)(slash - path) : 1;
-	*out_name = slash ? slash + 1 : path;
-	if (length >= PATH_BYTES)
-		return error_set(ERR_USAGE, "'%.200s…': path too long", path);
-	snprintf(out_folder, PATH_BYTES, "%.*s", slash == path ? 1 : length, slash ? path : ".");
-	return OK;
-}
-
 /* What looks like damage may be a deliberate change: say what to do in either case. */
 static enum status with_hint(enum status status)
 {
@@ -276,15 +264,15 @@ static enum status with_hint(enum status status)
 static enum status find_manifest(const char *path, char folder[PATH_BYTES], const char **out_name, bool *out_found)
 {
 	char manifest[PATH_BYTES], inner[PATH_BYTES];
-	TRY(split_path(path, folder, out_name));
+	path_folder(folder, path);
+	*out_name = path_name(path);
 	TRY(path_join(manifest, folder, MANIFEST_NAME));
 	*out_found = file_exists(manifest);
 	if (*out_found || !strchr(path, '/'))
 		return OK;
-	const char *inner_name;
 	memcpy(inner, folder, strlen(folder) + 1);
-	TRY(split_path(inner, folder, &inner_name));
-	*out_name = path + (inner_name - inner);
+	path_folder(folder, inner);
+	*out_name = path + (path_name(inner) - inner);
 	TRY(path_join(manifest, folder, "modules.json"));
 	if (!file_exists(manifest))
 		return OK;

@@ -5,34 +5,15 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "weights/adapter.h"
+#include "formats/model_file_names.h"
 #include "weights/model_folder.h"
 
-static const char *const names[] = {"config.json",
-				    "bert_config.json",
-				    "vocab.txt",
-				    "tokenizer.json",
-				    "vocab.json",
-				    "merges.txt",
-				    "sentencepiece.bpe.model",
-				    "spiece.model",
-				    "tokenizer_config.json",
-				    "special_tokens_map.json",
-				    TASK_RECORD_FILE,
-				    ADAPTER_CONFIG_FILE,
-				    "modules.json",
-				    "config_sentence_transformers.json",
-				    "sentence_bert_config.json",
-				    "sentence_roberta_config.json",
-				    "sentence_distilbert_config.json"};
-
-/* Whether a name is one of those above or begins like the file of weights, as the parts of weights in several files and of
+/* Whether a name is that of a description or begins like the file of weights, as the parts of weights in several files and of
  * TensorFlow checkpoints do. */
 static bool belongs(const char *name, const char *weights)
 {
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (strcmp(name, names[i]) == 0)
-			return true;
+	if (model_file_name_is(name))
+		return true;
 	size_t stem = strcspn(weights, ".-");
 	return stem > 0 && strncmp(name, weights, stem) == 0 && strchr(".-", name[stem]);
 }

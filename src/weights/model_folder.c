@@ -65,16 +65,6 @@ static enum status enter_run(const char *path, char out[PATH_BYTES])
 	return OK;
 }
 
-/* The folder that contains `path`. */
-static void parent_of(const char *path, char out[PATH_BYTES])
-{
-	const char *slash = strrchr(path, '/');
-	if (!slash)
-		snprintf(out, PATH_BYTES, ".");
-	else
-		snprintf(out, PATH_BYTES, "%.*s", slash == path ? 1 : (int)(slash - path), path);
-}
-
 enum status model_source_find(const char *path, struct model_source *out)
 {
 	char place[PATH_BYTES], folder[PATH_BYTES];
@@ -92,12 +82,12 @@ enum status model_source_find(const char *path, struct model_source *out)
 	TRY(status);
 	TRY(adapter_config_read(&adapter, out->weights));
 	memcpy(out->base, adapter.base, PATH_BYTES);
-	parent_of(out->weights, folder);
+	path_folder(folder, out->weights);
 	TRY(find_beside(folder, config_names, out->config));
 	TRY(vocab_file_find(folder, out->vocab));
 	if (!out->base[0])
 		return OK;
-	parent_of(out->base, folder);
+	path_folder(folder, out->base);
 	if (!out->config[0])
 		TRY(find_beside(folder, config_names, out->config));
 	return out->vocab[0] ? OK : vocab_file_find(folder, out->vocab);
@@ -113,9 +103,7 @@ enum status model_folder_vocab(const char *folder, char out[PATH_BYTES])
 
 enum status model_source_beside(const struct model_source *source, const char *name, char out[PATH_BYTES], bool *out_found)
 {
-	char folder[PATH_BYTES];
-	parent_of(source->weights, folder);
-	TRY(path_join(out, folder, name));
+	TRY(path_beside(out, source->weights, name));
 	TRY(manifest_verify_file(out));
 	*out_found = file_exists(out);
 	return OK;
@@ -131,7 +119,7 @@ static enum status settle_gelu(const struct json *object, const char *path, stru
 	TRY(json_get_string(object, path, "hidden_act", &activation));
 	if (json_member(object, "model_type") || strcmp(activation, "gelu") != 0)
 		return OK;
-	parent_of(path, folder);
+	path_folder(folder, path);
 	if (weights_file_find(folder, weights) != OK)
 		return OK; /* a configuration without weights */
 	size_t size = strlen(weights);
@@ -144,11 +132,10 @@ static enum status settle_gelu(const struct json *object, const char *path, stru
 /* Newer cross-encoders of sentence-transformers have their activation in a file beside config.json, which then decides. */
 static enum status read_task(const struct json *object, const char *path, struct task_config *out)
 {
-	char folder[PATH_BYTES], beside[PATH_BYTES];
+	char beside[PATH_BYTES];
 	struct json_document document;
 	TRY(task_config_from_json(out, object, path));
-	parent_of(path, folder);
-	enum status status = path_join(beside, folder, "config_sentence_transformers.json");
+	enum status status = path_beside(beside, path, "config_sentence_transformers.json");
 	if (status == OK && file_exists(beside)) {
 		status = json_read(&document, beside, CONFIG_LIMIT);
 		if (status == OK)
@@ -298,8 +285,8 @@ enum status model_folder_task(const char *model, struct task_config *out)
 	TRY(read_config(path, NULL, out));
 	if (model_source_find(model, &source) != OK || !source.base[0])
 		return OK;
-	parent_of(source.weights, folders[0]);
-	parent_of(source.config, folders[1]);
+	path_folder(folders[0], source.weights);
+	path_folder(folders[1], source.config);
 	return strcmp(folders[0], folders[1]) == 0 ? OK : take_adapter(source.weights, out);
 }
 
@@ -317,12 +304,11 @@ enum status model_folder_load(const char *path, const struct model *model, enum 
  * no room for a text are ignored. */
 static enum status read_max_length(const char *vocab_path, int64_t *out)
 {
-	char folder[PATH_BYTES], path[PATH_BYTES];
+	char path[PATH_BYTES];
 	struct json_document document = {0};
 	double length = 0;
 	*out = 0;
-	parent_of(vocab_path, folder);
-	TRY(path_join(path, folder, TOKENIZER_CONFIG_FILE));
+	TRY(path_beside(path, vocab_path, TOKENIZER_CONFIG_FILE));
 	if (!file_exists(path))
 		return OK;
 	TRY(json_read(&document, path, TOKENIZER_LIMIT));

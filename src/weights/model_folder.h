@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "base/file.h"
+#include "formats/model_file_names.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
 #include "text/vocab.h"
@@ -86,8 +87,6 @@ struct model_folder_content {
 	bool training;                   /* include weights that only training needs, as in a checkpoint */
 	const struct adapter_base *base; /* of a model with low-rank matrices, which is saved as an adapter (weights/adapter.h) */
 };
-/* Holds what bertc knows about a fine-tuned model's task beyond its configuration. */
-#define TASK_RECORD_FILE "bertc_task.json"
 
 /* Writes everything but the weights into the existing `folder` and appends it to `files`: config.json, the task's record and the
  * files of sentence-transformers if there are any, and the tokenizer's files. Each file is written atomically. */

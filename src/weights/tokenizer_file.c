@@ -22,21 +22,13 @@ enum status vocab_file_find(const char *folder, char out[PATH_BYTES])
 	return OK;
 }
 
-/* The path of a file in the same folder. */
-static enum status path_beside(const char *path, const char *name, char out[PATH_BYTES])
-{
-	const char *slash = strrchr(path, '/');
-	int length = snprintf(out, PATH_BYTES, "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, name);
-	return length < PATH_BYTES ? OK : error_set(ERR_USAGE, "'%.100s...': the path is too long", path);
-}
-
 /* Verifies what vocab_read() may read beside the vocabulary. */
 static enum status verify_beside(const char *path)
 {
 	static const char *const names[] = {"merges.txt", "special_tokens_map.json"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		char beside[PATH_BYTES];
-		TRY(path_beside(path, names[i], beside));
+		TRY(path_beside(beside, path, names[i]));
 		TRY(manifest_verify_file(beside));
 	}
 	return OK;
@@ -53,7 +45,7 @@ static enum status take_special(struct vocab *vocab, const char *path)
 		log_warning("%s", error_last()->message);
 	else
 		TRY(status);
-	TRY(path_beside(path, "added_tokens.json", added));
+	TRY(path_beside(added, path, "added_tokens.json"));
 	if (file_exists(added))
 		log_warning(
 			"'%s' is not read: for its tokens, save the folder's tokenizer again with transformers' AutoTokenizer, "
@@ -66,7 +58,7 @@ static enum status take_special(struct vocab *vocab, const char *path)
 static enum status take_added(struct vocab *vocab, const char *path)
 {
 	char json[PATH_BYTES];
-	TRY(path_beside(path, "tokenizer.json", json));
+	TRY(path_beside(json, path, "tokenizer.json"));
 	if (!file_exists(json))
 		return take_special(vocab, path);
 	TRY(manifest_verify_file(json));
@@ -88,12 +80,11 @@ static enum status take_added(struct vocab *vocab, const char *path)
 
 enum status vocab_file_read(struct vocab *out, const char *path)
 {
-	const char *slash = strrchr(path, '/');
 	*out = (struct vocab){.count = 0};
 	TRY(manifest_verify_file(path));
 	TRY(verify_beside(path));
 	TRY(vocab_read(out, path));
-	if (strcmp(slash ? slash + 1 : path, "vocab.txt") != 0)
+	if (strcmp(path_name(path), "vocab.txt") != 0)
 		return OK;
 	enum status status = take_added(out, path);
 	if (status != OK)
@@ -114,7 +105,7 @@ enum status tokenizer_file_settings(const char *vocab_path, struct tokenizer_set
 	static const char *const names[] = {"tokenizer_config.json", "tokenizer.json"};
 	for (int i = 0; i < 2; i++) {
 		char path[PATH_BYTES];
-		TRY(path_beside(vocab_path, names[i], path));
+		TRY(path_beside(path, vocab_path, names[i]));
 		TRY(manifest_verify_file(path));
 	}
 	return tokenizer_settings_read(vocab_path, settings, out_found);

@@ -26,6 +26,8 @@ static struct {
 	{"onnx/model.onnx", "not needed\n", true, ""},
 	{"pytorch_model.bin", "a pickle\n", true, ""},
 	{"model.safetensors", "weights, as far as this server knows\n", true, ""},
+	{"bertc_task.json", "{\"task\": \"tagging\"}\n", false, ""},
+	{"sentence_roberta_config.json", "{\"max_seq_length\": 128}\n", false, ""},
 };
 #define FILE_COUNT (sizeof files / sizeof *files)
 
@@ -179,6 +181,8 @@ static void test_layout(void **state)
 	assert_content(SNAPSHOTS COMMIT "/config.json", files[0].body);
 	assert_content(SNAPSHOTS COMMIT "/1_Pooling/config.json", files[4].body);
 	assert_content(SNAPSHOTS COMMIT "/model.safetensors", files[7].body);
+	assert_content(SNAPSHOTS COMMIT "/bertc_task.json", files[8].body);
+	assert_content(SNAPSHOTS COMMIT "/sentence_roberta_config.json", files[9].body);
 	assert_int_equal(lstat(test_path(SNAPSHOTS COMMIT "/1_Pooling/config.json"), &facts), 0);
 	assert_true(S_ISLNK(facts.st_mode));
 	assert_false(file_exists(test_path(SNAPSHOTS COMMIT "/README.md")));
@@ -188,7 +192,7 @@ static void test_layout(void **state)
 	assert_true(file_exists(test_path("hub/models--some--tiny/blobs/dc1fb7b6703fe03317c1a080b523bf475f3d4818")));
 	struct name_list blobs = {0};
 	assert_ok(folder_list(test_path("hub/models--some--tiny/blobs"), &blobs));
-	assert_int_equal(blobs.count, 4); /* and no records or parts beside them */
+	assert_int_equal(blobs.count, 6); /* and no records or parts beside them */
 	name_list_release(&blobs);
 
 	/* What is whole is used without asking, also when the branch has moved; an update follows it. */

@@ -193,11 +193,10 @@ static enum status hash_model(const char *model, uint64_t *out)
 	*out = 0;
 	TRY_GOTO(model_files_look(&files, model ? model : ""), done);
 	for (int64_t i = 0; i < files.paths.count && status == OK; i++) {
-		const char *path = files.paths.names[i], *name = strrchr(path, '/');
+		const char *path = files.paths.names[i], *name = path_name(path);
 		int64_t bytes;
 		uint32_t crc = 0;
 		status = file_checksum(path, &bytes, &crc);
-		name = name ? name + 1 : path;
 		*out = hash64_combine(*out, hash64_combine(hash64(name, strlen(name)), crc));
 	}
 done:

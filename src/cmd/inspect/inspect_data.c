@@ -22,13 +22,11 @@
 static enum status find_vocab(const struct inspect_settings *settings, const char *path, struct vocab *out, bool *out_found)
 {
 	char folder[PATH_BYTES], beside[PATH_BYTES];
-	const char *slash = strrchr(path, '/');
 	*out = (struct vocab){0};
 	*out_found = settings->vocab_file != NULL;
 	if (settings->vocab_file != NULL)
 		return vocab_file_read(out, settings->vocab_file);
-	if (snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".") >= PATH_BYTES)
-		return OK;
+	path_folder(folder, path);
 	TRY(vocab_file_find(folder, beside));
 	*out_found = beside[0] != 0;
 	return *out_found ? vocab_file_read(out, beside) : OK;

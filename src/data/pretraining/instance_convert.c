@@ -331,9 +331,7 @@ static void remove_leftovers(const char *static_path, pid_t child)
 {
 	char folder[PATH_BYTES], name[PATH_BYTES], mark[32];
 	struct name_list names = {0};
-	const char *slash = strrchr(static_path, '/');
-	snprintf(folder, sizeof folder, "%.*s", slash != NULL ? (int)(slash - static_path + 1) : 1,
-		 slash != NULL ? static_path : ".");
+	path_folder(folder, static_path);
 	snprintf(mark, sizeof mark, ".tmp-%ld-", (long)child);
 	if (folder_list(folder, &names) == OK)
 		for (int64_t i = 0; i < names.count; i++)

@@ -377,8 +377,7 @@ enum status onnx_graph_write(const struct onnx_graph *graph, const char *path, i
 	TRY(graph->status);
 	if (snprintf(data_path, sizeof data_path, "%s_data", path) >= (int)sizeof data_path)
 		return error_set(ERR_USAGE, "'%.200s…': path too long", path);
-	const char *slash = strrchr(data_path, '/');
-	writer.location = slash ? slash + 1 : data_path;
+	writer.location = path_name(data_path);
 	for (int64_t i = 0; i < graph->tensor_count; i++)
 		if (graph->tensors[i].transposed && graph->tensors[i].shape[1] > widest)
 			widest = graph->tensors[i].shape[1];

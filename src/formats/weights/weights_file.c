@@ -132,18 +132,6 @@ static enum status add_part(struct weights_file *file, const char *path)
 
 /* ---- Several files: {"weight_map": {tensor: file, …}} ---- */
 
-/* The folder that contains `path`, or ".". */
-static enum status folder_of(const char *path, char out[PATH_BYTES])
-{
-	const char *slash = strrchr(path, '/');
-	int length = slash == path ? snprintf(out, PATH_BYTES, "/")
-		     : slash       ? snprintf(out, PATH_BYTES, "%.*s", (int)(slash - path), path)
-				   : snprintf(out, PATH_BYTES, ".");
-	if (length >= PATH_BYTES)
-		return error_set(ERR_USAGE, "'%.200s…': path too long", path);
-	return OK;
-}
-
 /* Names in an index are untrusted: they must not lead out of the folder. */
 static bool is_plain_name(const char *name)
 {
@@ -262,7 +250,7 @@ static enum status open_index(struct weights_file *file, const char *path)
 	struct json_document document;
 	char folder[PATH_BYTES];
 	enum status status;
-	TRY(folder_of(path, folder));
+	path_folder(folder, path);
 	TRY(json_read(&document, path, INDEX_LIMIT));
 	const struct json *map = json_member(document.root, "weight_map");
 	if (!map || map->kind != JSON_OBJECT || map->child_count == 0) {

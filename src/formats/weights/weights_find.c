@@ -62,7 +62,7 @@ static enum status read_checkpoint_file(const char *folder, char out[PATH_BYTES]
 	enum status status = OK;
 	if (size > 0 && size < sizeof name - 8) {
 		snprintf(name, sizeof name, "%.*s", (int)size, at);
-		const char *last = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
+		const char *last = path_name(name);
 		snprintf(path, sizeof path, "%s.index", last);
 		if (strcmp(last, "..") != 0)
 			status = path_join(out, folder, path);

@@ -7,21 +7,9 @@
 #include "base/json.h"
 #include "text/tokenizer/token_files.h"
 
-static const char *name_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
-}
-
 bool pair_files_are(const char *path)
 {
-	return strcmp(name_of(path), "vocab.json") == 0 || strcmp(name_of(path), "merges.txt") == 0;
-}
-
-static enum status path_beside(const char *path, const char *name, char out[PATH_BYTES])
-{
-	int length = snprintf(out, PATH_BYTES, "%.*s%s", (int)(name_of(path) - path), path, name);
-	return length < PATH_BYTES ? OK : error_set(ERR_USAGE, "'%.100s...': the path is too long", path);
+	return strcmp(path_name(path), "vocab.json") == 0 || strcmp(path_name(path), "merges.txt") == 0;
 }
 
 /* One merge per line; a first line "#version: 0.2" is skipped. */
@@ -139,8 +127,8 @@ enum status pair_files_read(const char *path, struct buffer *out)
 	struct json_document vocab = {0};
 	struct buffer merges = {0};
 	struct token_files files;
-	TRY(path_beside(path, "vocab.json", vocab_path));
-	TRY(path_beside(path, "merges.txt", merges_path));
+	TRY(path_beside(vocab_path, path, "vocab.json"));
+	TRY(path_beside(merges_path, path, "merges.txt"));
 	TRY(token_files_read(&files, path));
 	enum status status = json_read(&vocab, vocab_path, TOKENIZER_FILE_LIMIT);
 	if (status == OK)

@@ -32,12 +32,9 @@ static const struct {
 /* Finds out by a member of a file beside `path`; *out stays as it is if there is no such file or member. */
 static enum status ids_by(const char *path, const char *file, const char *member, enum sentencepiece_ids *out)
 {
-	const char *slash = strrchr(path, '/');
 	struct json_document document = {0};
 	char beside[PATH_BYTES];
-	int length = snprintf(beside, sizeof beside, "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, file);
-	if (length >= PATH_BYTES)
-		return error_set(ERR_USAGE, "'%.100s...': the path is too long", path);
+	TRY(path_beside(beside, path, file));
 	if (!file_exists(beside))
 		return OK;
 	TRY(json_read(&document, beside, CONFIG_LIMIT));

@@ -70,10 +70,7 @@ static bool is_listed(const char *const *names, const char *name)
 static enum status read_file(const char *beside, const char *name, char path[PATH_BYTES], struct json_document *document,
 			     struct buffer *text)
 {
-	const char *slash = strrchr(beside, '/');
-	int length = snprintf(path, PATH_BYTES, "%.*s%s", slash ? (int)(slash + 1 - beside) : 0, beside, name);
-	if (length >= PATH_BYTES)
-		return error_set(ERR_USAGE, "'%.100s...': the path is too long", beside);
+	TRY(path_beside(path, beside, name));
 	if (!file_exists(path))
 		return OK;
 	TRY(file_read(path, TOKENIZER_FILE_LIMIT, text));

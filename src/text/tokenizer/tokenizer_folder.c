@@ -10,18 +10,6 @@
 
 static const char *const special_texts[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 
-/* The path of a file in the folder of the vocabulary. */
-static enum status path_beside(const char *vocab_path, const char *name, struct buffer *out)
-{
-	const char *slash = strrchr(vocab_path, '/');
-
-	buffer_clear(out);
-	if (slash)
-		buffer_append(out, vocab_path, (size_t)(slash - vocab_path) + 1);
-	buffer_text(out, name);
-	return buffer_status(out);
-}
-
 /* Reads the three settings from `object`; two have different names in tokenizer_config.json and tokenizer.json. */
 static enum status read_settings(const struct json *object, const char *path, const char *lowercase, const char *split_chinese,
 				 struct tokenizer_settings *settings)
@@ -126,24 +114,21 @@ static enum status read_settings_file(const char *path, bool json_decides, struc
 enum status tokenizer_settings_read(const char *vocab_path, struct tokenizer_settings *settings, bool *out_found)
 {
 	static const char *const names[] = {"tokenizer_config.json", "tokenizer.json"};
-	struct buffer path = {0};
-	enum status status = OK;
+	char path[PATH_BYTES];
 	bool any = false, json_decides;
 
 	*out_found = false;
-	TRY_GOTO(path_beside(vocab_path, names[1], &path), out);
-	json_decides = file_exists(path.data) || sentencepiece_file_is(vocab_path) || pair_files_are(vocab_path);
+	TRY(path_beside(path, vocab_path, names[1]));
+	json_decides = file_exists(path) || sentencepiece_file_is(vocab_path) || pair_files_are(vocab_path);
 	for (int i = 0; i < 2 && !*out_found; i++) {
-		TRY_GOTO(path_beside(vocab_path, names[i], &path), out);
-		if (!file_exists(path.data))
+		TRY(path_beside(path, vocab_path, names[i]));
+		if (!file_exists(path))
 			continue;
 		any = any || i == 0;
-		TRY_GOTO(read_settings_file(path.data, json_decides, settings, out_found), out);
+		TRY(read_settings_file(path, json_decides, settings, out_found));
 	}
 	*out_found = *out_found || any;
-out:
-	buffer_release(&path);
-	return status;
+	return OK;
 }
 
 /* Writes null if it equals the default, which follows the case, as Hugging Face's files do. */
