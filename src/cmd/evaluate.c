@@ -23,7 +23,7 @@
 #include "weights/model_folder.h"
 
 struct evaluate_settings {
-	const char *model;
+	const char *model, *task;
 	struct option_list corpus, data, input_file, test;
 	struct column_choice columns;
 	struct squad_prediction_settings predictions;
@@ -67,6 +67,8 @@ static const struct option evaluate_options[] = {
 	{.group = input_rows, .field = FIELD(input)},
 	{ROW(test, ROLE_PLACE, "[NAME=]FILE..."),
 	 .help = "labeled examples of a task; with --predictions: questions in SQuAD's JSON"},
+	{ROW(task, ROLE_RESULT, "NAME"), .alias = "task_name", .fallback_text = "the model's own",
+	 .help = "task whose files --test names, as in bertc finetune: sts-b for a model of embeddings, xnli for one of mnli"},
 	{.group = column_rows, .fallback_text = "as in training", .field = FIELD(columns)},
 	{.group = window_rows, .fallback_text = "as in training", .field = FIELD(windows)},
 	{.group = calibration_rows, .field = FIELD(calibration)},
@@ -318,6 +320,7 @@ static enum status score_task(const struct options *options, const struct evalua
 	bool length_given = options_given(options, "max_seq_length");
 	struct task_session_settings of_session = {
 		.model = settings->model,
+		.task = settings->task,
 		.max_seq_length = length_given ? settings->max_seq_length : 0,
 		.micro_batch_tokens = settings->micro_batch_tokens,
 		.columns = &settings->columns,
@@ -450,11 +453,13 @@ static enum status check_evaluate(struct options *options)
 	enum status status = OK;
 	int inputs = text_inputs(settings);
 	if (settings->predictions.predictions) {
-		if (settings->model || inputs > 0)
+		if (settings->model || settings->task || inputs > 0)
 			status =
 				error_set(ERR_USAGE,
 					  "%s and --predictions do not go together: answers in a file are scored without a model",
-					  settings->model ? "--model" : "text");
+					  settings->model  ? "--model"
+					  : settings->task ? "--task"
+							   : "text");
 		return options_blame(options, status);
 	}
 	if (settings->retrieval.retrieval) {
@@ -475,6 +480,8 @@ static enum status check_evaluate(struct options *options)
 		status = error_set(ERR_USAGE, "--test and text to pre-train on do not go together: evaluate one after the other");
 	else if (settings->test.count == 0 && calibrates)
 		status = error_set(ERR_USAGE, "--calibrate, --thresholds, and --min_score only apply to --test");
+	else if (settings->test.count == 0 && settings->task)
+		status = error_set(ERR_USAGE, "--task only applies to --test");
 	else if (settings->test.count == 0 && (settings->columns.text || settings->columns.pair || settings->columns.label))
 		status = error_set(ERR_USAGE, "--text_column, --pair_column, and --label_column only apply to --test");
 	else if (settings->test.count == 0 && inputs != 1)

@@ -9,6 +9,7 @@
 #include "data/step_reader.h"
 #include "data/unknown.h"
 #include "model/forms.h"
+#include "tasks/layouts.h"
 #include "tasks/record.h"
 #include "weights/checkpoint_folder.h"
 #include "weights/sentence_folder.h"
@@ -117,6 +118,25 @@ static enum status settle(struct task_session *session)
 	return OK;
 }
 
+/* Is the model made for the task that was named? If so, the files are those of this task, whatever the model was trained on. A
+ * model for vectors takes the files of any published task on pairs, whose labels are scores then. */
+static enum status take_task(struct task_session *session, const char *name)
+{
+	struct task_settings *own = &session->state.settings;
+	const struct task *task, *made_for = session->state.task;
+	const struct layout *layout;
+	TRY(task_find(name, &task, &layout));
+	if (task != made_for && !(made_for->makes_vectors && layout && layout->input == TASK_INPUT_PAIR))
+		return error_hinted(
+			error_set(ERR_USAGE, "--task %s: '%s' is a model for %s", name, session->settings->model, made_for->name),
+			"bertc finetune trains it for another task (with --do_eval or --do_predict: add --do_train)");
+	if (layout && layout != own->layout)
+		own->trained = (struct column_choice){.text = NULL}; /* of another kind of file */
+	own->layout = layout ? layout : own->layout;
+	own->needs_pairs = task_needs_pairs(name, own->layout);
+	return OK;
+}
+
 enum status task_session_open(struct task_session *session, const struct task_session_settings *settings)
 {
 	*session = (struct task_session){.settings = settings};
@@ -128,7 +148,8 @@ enum status task_session_open(struct task_session *session, const struct task_se
 	TRY(folder_tokenizer_read(&session->folder_tokenizer, &session->source));
 	session->folder_tokenizer.settings.special_tokens = false;
 	TRY(tokenizer_open(&session->tokenizer, &session->folder_tokenizer.vocab, &session->folder_tokenizer.settings));
-	return settle(session);
+	TRY(settle(session));
+	return settings->task ? take_task(session, settings->task) : OK;
 }
 
 /* Maximum examples in a batch. */

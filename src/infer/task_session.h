@@ -11,6 +11,7 @@
 
 struct task_session_settings {
 	const char *model;                   /* a run of bertc finetune, its final/, or any task folder of transformers */
+	const char *task;                    /* the task whose files are read; NULL: the model's own */
 	const struct column_choice *columns; /* NULL: as in training, or detected */
 	int64_t max_seq_length;              /* 0: as in training, or the model's positions if unknown */
 	int64_t micro_batch_tokens;          /* tokens computed at a time; 0: as suits the device */
@@ -40,7 +41,7 @@ struct task_session {
 	bool is_open;
 };
 
-/* Determines which task the folder's head is for. Returns ERR_USAGE if it has no such head. */
+/* Determines which task the folder's head is for. Returns ERR_USAGE if it has no such head, or none for settings->task. */
 MUST_USE enum status task_session_open(struct task_session *session, const struct task_session_settings *settings);
 /* Reads files and computes the head's outputs for them. The caller releases `out` and `outputs`. *out_loss (may be NULL) becomes
  * the mean loss, NaN without labels. */

@@ -25,8 +25,6 @@ static enum status take_file(const char *given, const char *option, char place[P
 {
 	if (!given)
 		return OK;
-	if (!file_exists(given))
-		return error_set(ERR_USAGE, "--%s: '%s' is not there", option, given);
 	if (strlen(given) >= PATH_BYTES)
 		return error_set(ERR_USAGE, "--%s: the path is too long", option);
 	memcpy(place, given, strlen(given) + 1);

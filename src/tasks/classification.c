@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/string_index.h"
 #include "tasks/list_cell.h"
 #include "tasks/measures.h"
 #include "tasks/results.h"
@@ -98,6 +99,29 @@ static enum status refuse_numbers(const struct task_state *state, bool one_each)
 			    "write 0 or 1 for each label as a list, [1, 0, 1], and give the names with --labels a,b,c");
 }
 
+/* With fewer labels, rows as few as a test's may repeat their texts. */
+#define SWAPPED_LEAST 20
+
+/* Refuses labels that are mostly different where texts are few: the columns were taken for each other. */
+static enum status refuse_swapped(const struct task_state *state, const struct example_set *examples)
+{
+	const struct label_set *labels = &state->labels;
+	struct string_index texts = {0};
+	enum status status = OK;
+	if (labels->count <= SWAPPED_LEAST || labels->count * 2 <= examples->count)
+		return OK;
+	for (int64_t i = 0, value; i < examples->count && status == OK; i++)
+		status = string_index_add(&texts, examples->examples[i].text, i, &value);
+	if (status == OK && texts.count < labels->count) {
+		status = error_set(ERR_DATA, "'%s': %lld different labels for %lld different texts: are the columns swapped?",
+				   examples->examples[0].file, (long long)labels->count, (long long)texts.count);
+		error_hint("'%.100s' was read as the text and '%.100s' as the label; --text_column and --label_column name them",
+			   examples->columns.text, examples->columns.label);
+	}
+	string_index_release(&texts);
+	return status;
+}
+
 /* Counts the labels of a training set. */
 static enum status count_labels(struct task_state *state, struct example_set *examples)
 {
@@ -121,6 +145,7 @@ static enum status count_labels(struct task_state *state, struct example_set *ex
 		examples->count = kept;
 		warn_of_headers(state, examples);
 		warn_of_odd_labels(state);
+		TRY(refuse_swapped(state, examples));
 		return task_order_labels(state, kept);
 	}
 	TRY(memory_new(&cells, examples->count, sizeof *cells, "labels"));
@@ -147,6 +172,7 @@ static enum status count_labels(struct task_state *state, struct example_set *ex
 	examples->count = kept;
 	warn_of_headers(state, examples);
 	TRY_GOTO(refuse_numbers(state, one_each), done);
+	TRY_GOTO(refuse_swapped(state, examples), done);
 	status = task_order_labels(state, is_left_out(state, kept) ? state->settings.most : kept);
 done:
 	string_store_release(&store);

@@ -235,6 +235,7 @@ static enum status read_part(struct task_state *state, struct task_set *set, str
 	const struct task_settings *settings = &state->settings;
 	struct ranking_options options = {.given = settings->columns,
 					  .trained = settings->trained,
+					  .layout = settings->layout,
 					  .negatives = settings->negative_columns,
 					  .first = set->examples.count,
 					  .allows_texts = set->use == TASK_TRAIN,

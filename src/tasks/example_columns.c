@@ -60,7 +60,7 @@ static void take_named(const struct table *table, const char *name, int64_t *col
 		take(column, table_find_column(table, name));
 }
 
-static void take_layout(const struct table *table, const struct layout *layout, struct example_columns *columns)
+void example_columns_of_layout(const struct table *table, const struct layout *layout, struct example_columns *columns)
 {
 	if (has_names(table)) {
 		take(&columns->text, find_first(table, layout->text, LAYOUT_NAMES));
@@ -489,7 +489,7 @@ enum status example_columns_find(struct example_columns *out, const struct table
 		take_named(table, names->id, &out->id);
 	}
 	if (layout)
-		take_layout(table, layout, out);
+		example_columns_of_layout(table, layout, out);
 	if (layout && layout->only_where[0] && has_names(table)) {
 		out->filter = table_find_column(table, layout->only_where[0]);
 		out->only = layout->only_where[1];

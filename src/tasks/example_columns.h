@@ -21,4 +21,7 @@ struct example_columns {
 MUST_USE enum status example_columns_find(struct example_columns *out, const struct table *table,
 					  const struct example_options *options, const struct column_choice *before);
 
+/* The columns that files of a published task have, in the place of those that are still -1. */
+void example_columns_of_layout(const struct table *table, const struct layout *layout, struct example_columns *columns);
+
 #endif

@@ -180,10 +180,17 @@ static enum status find_columns(const struct table *table, const struct ranking_
 	TRY(take_given(table, given->text, trained->text, &out->anchor));
 	TRY(take_given(table, given->pair, trained->pair, &out->positive));
 	TRY(take_given(table, given->label, NULL, &out->score));
+	if (options->layout) {
+		struct example_columns named = {.text = out->anchor, .pair = out->positive, .label = out->score, .id = -1};
+		example_columns_of_layout(table, options->layout, &named);
+		out->anchor = named.text;
+		out->positive = named.pair;
+		out->score = named.label;
+	}
 	if (options->negatives)
 		TRY(take_given_negatives(table, options->negatives, out));
 	if (!has_names(table)) {
-		if (!given->text)
+		if (out->anchor < 0)
 			TRY(guess(table, out));
 	} else {
 		if (out->anchor < 0)
@@ -535,7 +542,9 @@ static enum status check_form(const struct table *table, const struct ranking_op
 static enum status open_table(struct table *table, const char *path, const struct ranking_options *options)
 {
 	const char *names[HEADER_NAMES + 1];
-	struct table_options how = {.skips_empty = !options->allows_empty, .bad = options->bad};
+	struct table_options how = {.skips_empty = !options->allows_empty,
+				    .least_fields = options->layout ? options->layout->least_columns : 0,
+				    .bad = options->bad};
 	struct header_hints hints = {0};
 	const struct example_piece *piece = options->piece;
 	list_header_names(names);

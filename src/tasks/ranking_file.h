@@ -19,6 +19,7 @@ extern const char *const ranking_form_names[]; /* "texts alone", "pairs", ... */
 struct ranking_options {
 	struct column_choice given;   /* by options: text, pair (the positive) and label (the score) */
 	struct column_choice trained; /* of the training set: used if a file has them */
+	const struct layout *layout;  /* a published task on pairs, whose labels are scores; NULL: none */
 	const char *negatives;        /* names or numbers of columns, separated by commas; NULL: found automatically */
 	/* Every pair becomes an example with a score, 1 for positives and 0 for negatives. Otherwise each positive becomes an
 	 * example, with the negatives of its row. */

@@ -65,6 +65,36 @@ static enum status enter_run(const char *path, char out[PATH_BYTES])
 	return OK;
 }
 
+#define INNER_LISTED 5
+
+/* ERR_USAGE if this is no model, but a folder of models or runs; otherwise OK. */
+static enum status refuse_folder_of_models(const char *folder)
+{
+	char path[PATH_BYTES], inner[PATH_BYTES], mark[PATH_BYTES];
+	struct name_list names = {0};
+	struct buffer list = {0};
+	int64_t count = 0;
+	enum status status = file_is_folder(folder) ? folder_list(folder, &names) : OK;
+	for (int64_t i = 0; i < names.count && status == OK; i++) {
+		TRY_GOTO(path_join(path, folder, names.names[i]), done);
+		if (!file_is_folder(path))
+			continue;
+		TRY_GOTO(enter_run(path, inner), done);
+		TRY_GOTO(find_beside(inner, model_marks, mark), done);
+		if (mark[0] && count++ < INNER_LISTED)
+			buffer_format(&list, "%s%s", count > 1 ? ", " : "", path);
+	}
+	if (status == OK && count > 0) {
+		status = error_set(ERR_USAGE, "'%s' is not a model, but has %s inside", folder, count > 1 ? "models" : "a model");
+		error_hint("name %s: %s%s", count > 1 ? "one of them" : "it", buffer_string(&list),
+			   count > INNER_LISTED ? ", ..." : "");
+	}
+done:
+	buffer_release(&list);
+	name_list_release(&names);
+	return status;
+}
+
 enum status model_source_find(const char *path, struct model_source *out)
 {
 	char place[PATH_BYTES], folder[PATH_BYTES];
@@ -79,6 +109,8 @@ enum status model_source_find(const char *path, struct model_source *out)
 		const struct error missing = *error_last();
 		return checkpoint_missing(path, missing.hint);
 	}
+	if (status == ERR_USAGE)
+		TRY(refuse_folder_of_models(path));
 	TRY(status);
 	TRY(adapter_config_read(&adapter, out->weights));
 	memcpy(out->base, adapter.base, PATH_BYTES);
@@ -198,8 +230,10 @@ static enum status find_config(const char *model, char out[PATH_BYTES])
 	}
 	if (status == ERR_DATA || status == ERR_RESOURCE || (status != OK && adapter[0]))
 		return status;
-	if (status != OK)
+	if (status != OK) {
+		TRY(refuse_folder_of_models(model));
 		TRY(weights_file_other(model));
+	}
 	return error_hinted(
 		error_set(ERR_USAGE, "'%s': neither %s nor %s is in or beside it", model, CONFIG_FILE, GOOGLE_CONFIG_FILE),
 		"put the model's configuration beside its weights, or name it (pretrain --model config.json)");

@@ -78,9 +78,26 @@ static enum status take_added(struct vocab *vocab, const char *path)
 	return status;
 }
 
+/* Many published folders have no vocab.txt, but a tokenizer.json. */
+static enum status vocab_missing(const char *path)
+{
+	char folder[PATH_BYTES], other[PATH_BYTES] = "";
+	path_folder(folder, path);
+	TRY(vocab_file_find(folder, other));
+	enum status status = error_set(ERR_USAGE, "'%s': there is no such vocabulary", path);
+	if (other[0])
+		error_hint("there is '%s': name that file, or its folder", other);
+	else
+		error_hint("give a vocab.txt, a tokenizer.json, or a folder with one of them; `bertc vocab` makes a vocabulary "
+			   "from text");
+	return status;
+}
+
 enum status vocab_file_read(struct vocab *out, const char *path)
 {
 	*out = (struct vocab){.count = 0};
+	if (!file_exists(path))
+		return vocab_missing(path);
 	TRY(manifest_verify_file(path));
 	TRY(verify_beside(path));
 	TRY(vocab_read(out, path));

@@ -140,6 +140,39 @@ static void models_of_other_programs(void **state)
 		       test_folder);
 }
 
+/* A folder of models, not one: its models are named, those of runs as well. */
+static void folders_of_models(void **state)
+{
+	static const char *const commands[] = {
+		"embed", "predict", "fill", "serve", "export --to onnx --out x", "evaluate --test x"};
+	assert_ok(folder_make(test_path("runs/one")));
+	assert_ok(folder_make(test_path("runs/two/final")));
+	assert_ok(folder_make(test_path("runs/notes")));
+	put_file("runs/one/config.json", "{\"model_type\": \"bert\"}");
+	put_file("runs/two/final/config.json", "{\"model_type\": \"bert\"}");
+	put_file("runs/notes/config.txt", "{}");
+	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+		assert_program(2, "/runs' is not a model, but has models inside\nhint: name one of them: ", "%s --model %s/runs",
+			       commands[i], test_folder);
+		assert_said("/runs/one, ");
+		assert_said("/runs/two\n");
+	}
+	assert_program(2, "/runs' is not a model, but has models inside",
+		       "pretrain --corpus %s/text --init_checkpoint %s/runs --out %s/x", test_folder, test_folder, test_folder);
+}
+
+/* A vocabulary that is not there, beside one that is. */
+static void vocabularies_that_are_not_there(void **state)
+{
+	assert_ok(folder_make(test_path("words")));
+	put_file("words/tokenizer.json", tokenizer);
+	assert_program(2, "/words/vocab.txt': there is no such vocabulary\nhint: there is '",
+		       "tokenize --vocab_file %s/words/vocab.txt %s/text", test_folder, test_folder);
+	assert_said("/words/tokenizer.json': name that file, or its folder");
+	assert_program(2, "hint: give a vocab.txt, a tokenizer.json, or a folder with one of them",
+		       "vocab --extend %s/runs/vocab.txt --corpus %s/text --out %s/v", test_folder, test_folder, test_folder);
+}
+
 static int setup(void **state)
 {
 	if (test_folder_make(state) != 0 || folder_make(test_path("bad")) != OK)
@@ -150,9 +183,9 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(files_that_contradict_each_other),
-		cmocka_unit_test(unigram_models),
-		cmocka_unit_test(models_of_other_programs),
+		cmocka_unit_test(files_that_contradict_each_other), cmocka_unit_test(unigram_models),
+		cmocka_unit_test(models_of_other_programs),         cmocka_unit_test(folders_of_models),
+		cmocka_unit_test(vocabularies_that_are_not_there),
 	};
 	return cmocka_run_group_tests_name("bad model folders", tests, setup, program_teardown);
 }

@@ -124,6 +124,26 @@ static void pairs_are_learned(void **state)
 	assert_said("bertc embed");
 }
 
+/* Files of a published task on pairs: here of the STS benchmark, without a header, some rows with their source. */
+static void files_of_published_tasks_are_scored(void **state)
+{
+	put_file("sts.tsv", "main\tf\t2012\t1\t5.0\tthe cat sees a river.\tthe cat, a river sees.\n"
+			    "main\tf\t2012\t2\t1.5\tthe cat sees a river.\tnobody, the moon paints.\tu\tv\n"
+			    "main\tf\t2012\t3\t0\ta dog likes the moon.\tmy sister, some bread finds.\n");
+	assert_program(0, "taken as scored pairs: column 6; second text: column 7; score: column 5",
+		       "evaluate --task sts-b --model %s/pairs --test %s/sts.tsv --precision fp32", test_folder, test_folder);
+	assert_printed("spearmanr");
+	assert_program(0, "", "evaluate --task embedding --model %s/pairs --test %s/dev.tsv --precision fp32", test_folder,
+		       test_folder);
+	assert_program(2, "--task sst-2: '", "evaluate --task sst-2 --model %s/pairs --test %s/dev.tsv", test_folder,
+		       test_folder);
+	assert_said("/pairs' is a model for embedding");
+	assert_program(2, "--task embeding: there is no such task\nhint: did you mean embedding?",
+		       "evaluate --task embeding --model %s/pairs --test %s/dev.tsv", test_folder, test_folder);
+	assert_program(2, "--task only applies to --test", "evaluate --task embedding --model %s/pairs --corpus %s/dev.tsv",
+		       test_folder, test_folder);
+}
+
 /* Its texts stay as long, and its card is for sentence-transformers. */
 static void a_model_is_trained_further(void **state)
 {
@@ -611,6 +631,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pairs_are_learned),
+		cmocka_unit_test(files_of_published_tasks_are_scored),
 		cmocka_unit_test(a_model_is_trained_further),
 		cmocka_unit_test(a_step_is_the_same_however_it_is_cut),
 		cmocka_unit_test(weights_of_words_are_learned),

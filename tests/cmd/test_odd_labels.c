@@ -97,6 +97,27 @@ static void nothing_to_learn_is_said(void **state)
 	assert_said("is what programs print where a label is missing");
 }
 
+/* Columns taken for each other show as many labels on few texts; as many labels on as many texts are a user's own affair. */
+static void swapped_columns_are_refused(void **state)
+{
+	struct buffer swapped = {0}, many = {0};
+	buffer_text(&swapped, "text\tlabel\n");
+	buffer_text(&many, "text\tlabel\n");
+	for (int i = 0; i < 30; i++) {
+		buffer_format(&swapped, "%s\twai %d\n", i % 2 ? "good" : "bad", i);
+		buffer_format(&many, "wai %d\tc%d\n", i, i);
+	}
+	put_file("swapped.tsv", buffer_string(&swapped));
+	put_file("many.tsv", buffer_string(&many));
+	buffer_release(&swapped);
+	buffer_release(&many);
+	assert_program(3, "swapped.tsv': 30 different labels for 2 different texts: are the columns swapped?",
+		       TRAIN("swapped", "classification", "swapped.tsv", ""));
+	assert_said("'text' was read as the text and 'label' as the label");
+	assert_program(3, "30 different labels for 2 different texts", TRAIN("several", "multilabel", "swapped.tsv", ""));
+	assert_program(0, "", TRAIN("many", "classification", "many.tsv", ""));
+}
+
 /* A copy under another name, a file given twice, a text with both labels, a model scored on what it learned. */
 static void texts_on_both_sides_are_counted(void **state)
 {
@@ -125,6 +146,7 @@ int main(void)
 		cmocka_unit_test(lists_of_0_and_1_need_names),  cmocka_unit_test(look_alikes_are_named),
 		cmocka_unit_test(numbers_as_classes_are_named), cmocka_unit_test(numbers_beyond_floats_are_refused),
 		cmocka_unit_test(nothing_to_learn_is_said),     cmocka_unit_test(texts_on_both_sides_are_counted),
+		cmocka_unit_test(swapped_columns_are_refused),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

@@ -351,7 +351,10 @@ static void columns_are_chosen_by_name_or_number(void **state)
 	assert_int_equal(column, 0);
 	assert_error(ERR_USAGE, "has no column '4'; its columns are 1 Label, 2 text, 3 2",
 		     table_choose_column(&table, "4", &column));
+	assert_string_equal(error_last()->hint, "");
 	assert_error(ERR_USAGE, "has no column 'score'", table_choose_column(&table, "score", &column));
+	assert_error(ERR_USAGE, "has no column 'texts'", table_choose_column(&table, "texts", &column));
+	assert_string_equal(error_last()->hint, "did you mean text?");
 	table_release(&table);
 }
 

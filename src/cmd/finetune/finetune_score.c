@@ -105,25 +105,6 @@ static enum status predict_sets(struct task_session *session, const struct set_l
 	return OK;
 }
 
-/* Is the model made for the task that was named? If so, the files are those of this task, whatever the model was trained on. */
-static enum status take_task(struct task_session *session, const char *name)
-{
-	struct task_settings *settings = &session->state.settings;
-	const struct task *task;
-	const struct layout *layout;
-	TRY(task_find(name, &task, &layout));
-	if (task == session->state.task) {
-		if (layout && layout != settings->layout)
-			settings->trained = (struct column_choice){.text = NULL}; /* of another kind of file */
-		settings->layout = layout ? layout : settings->layout;
-		settings->needs_pairs = task_needs_pairs(name, settings->layout);
-		return OK;
-	}
-	return error_hinted(error_set(ERR_USAGE, "--task %s: '%s' is a model for %s", name, session->settings->model,
-				      session->state.task->name),
-			    "--do_train trains it for the task");
-}
-
 static enum status check_files(const struct finetune_settings *settings)
 {
 	if (!settings->training.folder.out)
@@ -142,6 +123,7 @@ enum status finetune_score(struct options *options)
 	const struct labeled_options *labeled = &settings->labeled;
 	const struct task_session_settings of_session = {
 		.model = labeled->model,
+		.task = labeled->task,
 		.columns = &labeled->columns,
 		.max_seq_length = settings->training.max_seq_length,
 		.micro_batch_tokens = TOKENS,
@@ -159,7 +141,6 @@ enum status finetune_score(struct options *options)
 	TRY_GOTO(set_list_parse(&test, &labeled->test), done);
 	TRY_GOTO(set_list_check_folders(&test, "test"), done);
 	TRY_GOTO(task_session_open(&session, &of_session), done);
-	TRY_GOTO(take_task(&session, labeled->task), done);
 	TRY_GOTO(folder_make(settings->training.folder.out), done);
 	session.state.settings.most = labeled->max_eval_samples;
 	TRY_GOTO(score_sets(&session, &dev, settings->training.folder.out), done);

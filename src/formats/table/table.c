@@ -8,6 +8,7 @@
 #include <strings.h>
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/option.h"
 #include "base/text.h"
 #include "formats/table/table_internal.h"
 #include "formats/text_file.h"
@@ -180,6 +181,12 @@ enum status table_check_name(const struct table *table, int64_t column)
 	return status;
 }
 
+/* Whether columns have names; without a header, they only have numbers. */
+static bool has_names(const struct table *table)
+{
+	return table->form != TABLE_DELIMITED || table->has_header;
+}
+
 enum status table_choose_column(const struct table *table, const char *name_or_number, int64_t *out)
 {
 	struct buffer columns = {0};
@@ -197,16 +204,13 @@ enum status table_choose_column(const struct table *table, const char *name_or_n
 	table_list_columns(table, &columns);
 	enum status status = error_set(ERR_USAGE, "'%s' has no column '%.200s'; its columns are %.800s", table->name,
 				       name_or_number, buffer_string(&columns));
-	if (table->form == TABLE_DELIMITED && !table->has_header)
+	const char *near = *end ? nearest_name(name_or_number, table->columns, table->column_count) : NULL;
+	if (!has_names(table))
 		error_hint("no header was found in the file: name a column by its number, from 1");
+	else if (near)
+		error_hint("did you mean %s?", near);
 	buffer_release(&columns);
 	return status;
-}
-
-/* Whether columns have names; without a header, they only have numbers. */
-static bool has_names(const struct table *table)
-{
-	return table->form != TABLE_DELIMITED || table->has_header;
 }
 
 void table_list_columns(const struct table *table, struct buffer *out)
