@@ -91,7 +91,8 @@ void header_hints_describe(const struct table *table, struct buffer *out)
 	for (int64_t i = 0; i < table->row_count && table->form == TABLE_DELIMITED; i++)
 		longer += table->rows[i].field_count > table->column_count;
 	if (longer > 0)
-		buffer_format(out, "; %lld rows have more fields, which are not used", (long long)longer);
+		buffer_format(out, "; %lld row%s more fields, which are not used", (long long)longer,
+			      longer == 1 ? " has" : "s have");
 	if (table->odd_name)
 		buffer_format(out, "; the first line, %s'%.60s', is taken as %s, not as a header",
 			      table->column_count > 1 ? "with " : "", table->odd_name,
