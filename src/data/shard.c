@@ -22,11 +22,6 @@ static uint64_t read_u64(const unsigned char *bytes)
 	return value;
 }
 
-static int64_t byte_offset(const struct shard *shard, int64_t sentence)
-{
-	return (int64_t)read_u64(shard->byte_offsets + sentence * 8);
-}
-
 static int64_t id_bytes(const struct shard *shard)
 {
 	return shard->wide ? 4 : 2;
@@ -70,7 +65,7 @@ static enum status verify_index(struct shard *shard)
 {
 	int64_t bin_bytes = (int64_t)shard->bin.size, unit = id_bytes(shard);
 	for (int64_t i = 0; i < shard->sentence_count; i++) {
-		int64_t length = shard_length(shard, i), offset = byte_offset(shard, i);
+		int64_t length = shard_length(shard, i), offset = shard_byte_offset(shard, i);
 		if (length < 1 || length > SENTENCE_TOKENS_MAX)
 			return error_set(ERR_DATA, "'%s.idx': sentence %lld has %lld tokens", shard->prefix, (long long)i,
 					 (long long)length);
@@ -295,7 +290,7 @@ static enum status refuse_id(const struct shard *shard, int64_t sentence, uint32
 static enum status check_ids(const struct shard *shard, int32_t vocab_size)
 {
 	for (int64_t i = 0; i < shard->sentence_count; i++) {
-		const unsigned char *ids = (const unsigned char *)shard->ids + byte_offset(shard, i);
+		const unsigned char *ids = (const unsigned char *)shard->ids + shard_byte_offset(shard, i);
 		int32_t length = shard_length(shard, i);
 		uint32_t largest = shard->wide ? largest_wide((const int32_t *)(const void *)ids, length)
 					       : largest_narrow((const uint16_t *)(const void *)ids, length);
@@ -359,7 +354,7 @@ done:
 enum status shard_tokens(const struct shard *shard, int64_t sentence, int64_t begin, int64_t count, int32_t vocab_size,
 			 int32_t *out)
 {
-	int64_t first = byte_offset(shard, sentence) / id_bytes(shard) + begin;
+	int64_t first = shard_byte_offset(shard, sentence) / id_bytes(shard) + begin;
 	if (shard->wide) {
 		memcpy(out, (const int32_t *)shard->ids + first, (size_t)count * sizeof *out);
 	} else {

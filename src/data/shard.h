@@ -113,6 +113,14 @@ static inline int32_t shard_length(const struct shard *shard, int64_t sentence)
 	return length;
 }
 
+/* Where the ids of a sentence begin in `ids`. */
+static inline int64_t shard_byte_offset(const struct shard *shard, int64_t sentence)
+{
+	int64_t offset;
+	memcpy(&offset, shard->byte_offsets + sentence * 8, 8);
+	return offset;
+}
+
 /* First sentence of a document; for document == document_count, the number of sentences. */
 static inline int64_t shard_document(const struct shard *shard, int64_t document)
 {

@@ -14,6 +14,7 @@
 #include "base/set_list.h"
 #include "data/prepare.h"
 #include "data/pretraining/instance_options.h"
+#include "data/shared_documents.h"
 #include "data/unknown.h"
 #include "text/vocab_learn.h"
 #include "run/data_folder.h"
@@ -681,6 +682,22 @@ static enum status verify_contents(struct run_data *data)
 	return status;
 }
 
+/* Documents held out of the training text are not in it: copies are held out together. */
+static enum status warn_of_shared(const struct run_data *data)
+{
+	char found[FORMAT_BYTES], all[FORMAT_BYTES];
+	for (int64_t i = 0; i < data->evaluation_count; i++) {
+		const struct run_data_set *set = &data->evaluation[i];
+		int64_t shared, documents;
+		TRY(shared_documents_count(set->shards, set->shard_count, data->train, data->train_count, &shared, &documents));
+		if (shared > 0)
+			log_warning("%s of %s documents of the evaluation text%s%s are in the training text as well: scores on "
+				    "them say little about other texts",
+				    format_count(found, shared), format_count(all, documents), *set->name ? " " : "", set->name);
+	}
+	return OK;
+}
+
 static uint64_t data_hash(const struct run_data *data)
 {
 	uint64_t hash = data->vocab.hash;
@@ -737,8 +754,10 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 		TRY_GOTO(shards_open(names, 1, out, &out->train, &out->train_count), failed);
 	}
 	TRY_GOTO(evaluation_open(settings, tokenizer, out), failed);
-	if (settings->first_rank)
+	if (settings->first_rank) {
 		TRY_GOTO(verify_contents(out), failed);
+		TRY_GOTO(warn_of_shared(out), failed);
+	}
 	out->hash = data_hash(out);
 	name_list_release(&inputs);
 	tokenizer_close(tokenizer);

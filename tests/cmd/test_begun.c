@@ -69,6 +69,16 @@ static void evaluated_on_what_is_trained_on(void **state)
 	assert_int_equal(symlink("both.tsv", test_path("link.tsv")), 0);
 	assert_program(0, "--eval_corpus '", RUN("shared", "--eval_corpus own=%s"), corpus);
 	assert_said("is also one of the files of --corpus: scores on it say nothing about other texts");
+	/* A copy under another name, in part. */
+	struct buffer part = {0};
+	assert_ok(file_read(corpus, 1 << 20, &text));
+	buffer_append(&part, text.data, text.size / 2);
+	buffer_text(&part, "\n\nthis is a sentence of its own.\n");
+	assert_ok(file_write(test_path("part.txt"), part.data, part.size));
+	buffer_release(&part);
+	buffer_release(&text);
+	assert_program(0, "documents of the evaluation text own are in the training text as well",
+		       RUN("part", "--eval_corpus own=%s/part.txt"), folder);
 	assert_program(
 		0, "link.tsv' is also one of the files of --train",
 		"finetune --task classification --model %s/shared --train %s/both.tsv --dev %s/link.tsv --out %s/same " COMMON
