@@ -9,7 +9,7 @@ import logging
 import operator
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from ctypes import CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_float, c_int, c_int8, c_int32, c_int64, c_size_t, c_uint32, c_void_p
 from typing import Any
 
@@ -260,7 +260,8 @@ class TextArray:
     """Texts as a C array of pointers to NUL-terminated UTF-8."""
 
     def __init__(self, texts: str | Iterable[str], name: str) -> None:
-        if isinstance(texts, (bytes, bytearray)):
+        # Iterating over these gives names or keys, or an order that nobody chose.
+        if isinstance(texts, (bytes, bytearray, set, frozenset, Mapping)) or hasattr(texts, "columns"):
             raise TypeError(f"{name} must be a string or a list of strings, not {type(texts).__name__}")
         self.single = isinstance(texts, str)
         items = [texts] if isinstance(texts, str) else list(texts)

@@ -163,6 +163,12 @@ class Tokenizers(unittest.TestCase):
             self.assertEqual([tuple(place) for place in places.tolist()], expected.offsets)
 
 
+class Frame(list):
+    """As a pandas.DataFrame: iterating over it gives the names of its columns."""
+
+    columns = ["text"]
+
+
 class Models(unittest.TestCase):
     def test_embeddings(self) -> None:
         model = bertc.Model(plain_path, precision="fp32", threads=2)
@@ -243,6 +249,9 @@ class Models(unittest.TestCase):
             (ValueError, "dimensions must be", lambda: model.embed(["a"], dimensions=0)),
             (bertc.Error, r"texts\[1\] has .* tokens", lambda: model.embed(["a", "a " * 99], truncate=False)),
             (TypeError, "not bytes", lambda: model.embed(b"a")),
+            (TypeError, "not dict", lambda: model.embed({"a": 1})),
+            (TypeError, "not set", lambda: model.embed({"a", "b"})),
+            (TypeError, "not Frame", lambda: model.embed(Frame(["text"]))),
             (TypeError, "both be a single string", lambda: model.scores("a", ["b"])),
             (TypeError, "not iterable", lambda: model.embed(None)),
             (TypeError, r"texts\[0\] is a float", lambda: model.embed([float("nan")])),

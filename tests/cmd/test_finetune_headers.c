@@ -103,6 +103,8 @@ static void columns_that_count_are_no_words(void **state)
 		{"1:1 wai NN\n1:2 waj VB\n", "has numbers alone"},
 		{"nw/a 0 wai NN\nnw/a 1 waj VB\n\nnw/b 0 wak NN\nnw/b 1 wal VB\n", "the same in all lines of a sentence"},
 		{"B-A wai\nO waj\nB-B wak\nI-B wal\n", "looks like that of the tags"},
+		{"O wai\nO waj\nB-B wak\nO wal\nO wam\n", "looks like that of the tags"},
+		{"O\t0\t3\twai\tNN\nB-B\t4\t7\twaj\tVB\nO\t8\t11\twak\tNN\n", "looks like that of the tags"},
 		{"sentence_id\tword\ttag\n0\twai\tO\n1\twaj\tB-A\n", "its sentences are numbered in a column"},
 		{"wai NN _\nwaj VB _\n", "every word has the tag '_', from column 3"},
 		{"wai NN 1\nwaj VB 2\n\nwak NN 1\nwal VB 2\n",
@@ -121,6 +123,9 @@ static void columns_that_count_are_no_words(void **state)
 		TRAIN("ids", "tagging", "ids.txt", ""));
 	assert_program(0, "", TRAIN("meant", "tagging", "ids.txt", "--label_column 2"));
 	assert_not_said("each tag is a number");
+	put_file("turned.txt", "wal wai\nwal waj\nwam wak\nwam wan\nwal NN\n");
+	assert_program(0, "has 2 different ones, and that of the tags 5: if they are the other way round",
+		       TRAIN("turned", "tagging", "turned.txt", ""));
 	put_file("odd.txt", "wai PER-B\nwaj PER-I\nwak O\n");
 	assert_program(0, "tags such as 'PER-I' may belong to a scheme that is not known",
 		       TRAIN("odd", "tagging", "odd.txt", ""));

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/string_index.h"
 #include "formats/line_ends.h"
 #include "formats/text_file.h"
 #include "tasks/tagging/tag_json.h"
@@ -358,11 +359,39 @@ static bool is_number(const char *word)
 	return isdigit((unsigned char)*word) && word[size] == '\0';
 }
 
+static enum status count_different(const struct conll *file, int32_t column, int64_t *out)
+{
+	struct string_index index = {0};
+	enum status status = OK;
+	for (int64_t i = 0; i < file->token_count && status == OK; i++) {
+		int64_t first;
+		status = string_index_add(&index, file->fields[i * file->column_count + column], i, &first);
+	}
+	*out = index.count;
+	string_index_release(&index);
+	return status;
+}
+
+/* A language has more words than a scheme has tags. */
+static enum status compare_columns(const struct conll *file)
+{
+	int64_t words, tags;
+	if (file->tag_column < 0)
+		return OK;
+	TRY(count_different(file, file->word_column, &words));
+	TRY(count_different(file, file->tag_column, &tags));
+	if (words * 2 < tags)
+		log_warning("'%s': its first column, which is taken for the words, has %lld different ones, and that of the tags "
+			    "%lld: if they are the other way round, give --text_column %d --label_column 1",
+			    file->name, (long long)words, (long long)tags, (int)file->tag_column + 1);
+	return OK;
+}
+
 /* The first column was taken for that of the words, unless others were named. It is another one if it only has numbers, which
  * count words or sentences, or the same in all lines of each sentence, such as the name of a document; or if it has the tags. */
 static enum status check_word_column(const struct conll *file, const struct task_settings *settings)
 {
-	int64_t numbers = 0, repeated = 0, followers = 0, tags = 0, words_as_tags = 0;
+	int64_t numbers = 0, repeated = 0, followers = 0, tags = 0, words_as_tags = 0, types = 0;
 	const char *what = NULL;
 	if (file->counts_sentences && file->sentence_count == 1)
 		return error_hinted(error_set(ERR_DATA, "'%s': its sentences are numbered in a column", file->name),
@@ -376,7 +405,8 @@ static enum status check_word_column(const struct conll *file, const struct task
 			numbers += is_number(word);
 			followers += !first;
 			repeated += !first && strcmp(word, conll_word(file, w - 1)) == 0;
-			words_as_tags += conll_is_tag(word, strlen(word)) && strlen(word) > 1;
+			words_as_tags += conll_is_tag(word, strlen(word));
+			types += conll_is_tag(word, strlen(word)) && strlen(word) > 1;
 			tags += file->tag_column >= 0 && conll_is_tag(conll_tag(file, w), strlen(conll_tag(file, w)));
 		}
 	}
@@ -384,10 +414,11 @@ static enum status check_word_column(const struct conll *file, const struct task
 		what = "has numbers alone";
 	else if (file->column_count > 2 && followers > 1 && repeated == followers)
 		what = "has the same in all lines of a sentence";
-	else if (words_as_tags > 0 && words_as_tags * 2 > file->token_count && tags * 2 < file->token_count)
+	else if ((types * 2 > file->token_count || (types > 0 && words_as_tags == file->token_count)) &&
+		 tags * 2 < file->token_count)
 		what = "looks like that of the tags";
 	if (!what)
-		return OK;
+		return compare_columns(file);
 	return error_hinted(
 		error_set(ERR_DATA, "'%s': its first column, which would be taken for the words, %s ('%.60s')", file->name, what,
 			  conll_word(file, 0)),
