@@ -85,7 +85,8 @@ static enum status extract(struct corpus *corpus, struct output *output)
 	int64_t total = corpus_total_bytes(corpus), count = 0;
 	enum status status;
 
-	progress_start(&progress, "extracting", 0, total > 0 ? total : 0, "bytes");
+	progress_start(&progress, corpus_is_compressed(corpus) ? "extracting compressed text" : "extracting", 0,
+		       total > 0 ? total : 0, "bytes");
 	while ((status = corpus_next(corpus, &document)) == OK && document) {
 		TRY_GOTO(write_document(output, document, count == 0), done);
 		if (++count % 64 == 0)

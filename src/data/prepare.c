@@ -369,7 +369,8 @@ static enum status run_pipeline(struct pipeline *pipeline, struct pool *pool, co
 	TRY(document_sink_open(&pipeline->sink, settings, identity_of(pipeline, settings), tokenizer_vocab(pipeline->tokenizer),
 			       report, &report->resumed_documents));
 	pipeline->documents_written = report->resumed_documents;
-	progress_start(&progress, "preparing", 0, total < 0 ? 0 : total, "bytes");
+	progress_start(&progress, corpus_is_compressed(pipeline->corpus) ? "preparing compressed text" : "preparing", 0,
+		       total < 0 ? 0 : total, "bytes");
 	enum status status = skip_documents(pipeline, report->resumed_documents, &progress);
 	if (status == OK)
 		status =

@@ -356,6 +356,14 @@ static enum status read_magic(struct stream *stream)
 	return OK;
 }
 
+bool stream_is_compressed(const unsigned char *bytes, size_t size)
+{
+	bool compressed = false;
+	for (size_t i = 0; i < sizeof decoders / sizeof *decoders; i++)
+		compressed = compressed || decoders[i].recognize(bytes, size);
+	return compressed;
+}
+
 static enum status choose_decoder(struct stream *stream)
 {
 	TRY(read_magic(stream));

@@ -32,6 +32,8 @@ const char *stream_path(const struct stream *stream);
 /* Bytes of the (compressed) file consumed so far, for progress. */
 int64_t stream_position(const struct stream *stream);
 void stream_close(struct stream *stream); /* NULL is allowed */
+/* Whether a file that begins with these bytes is compressed. */
+bool stream_is_compressed(const unsigned char *bytes, size_t size);
 
 /* The lines of a stream, without their '\n', or their CR where that alone ends lines (formats/line_ends.h); a line is valid until
  * the next call. A line longer than `limit` (>= 16) bytes is cut at character boundaries into pieces of at most `limit` bytes

@@ -47,6 +47,7 @@ struct corpus {
 	int64_t files_listed, files_unlisted[TEXT_FORM_COUNT]; /* files whose form was reported; the others, by form */
 	struct corpus_counts counts;
 	int64_t total_bytes, done_bytes; /* of all files; of files already closed */
+	bool compressed;
 	uint64_t fingerprint;
 
 	/* The open file, at next_file - 1. */
@@ -106,6 +107,11 @@ const struct corpus_counts *corpus_counts(const struct corpus *corpus)
 int64_t corpus_total_bytes(const struct corpus *corpus)
 {
 	return corpus->total_bytes;
+}
+
+bool corpus_is_compressed(const struct corpus *corpus)
+{
+	return corpus->compressed;
 }
 
 int64_t corpus_done_bytes(const struct corpus *corpus)
@@ -197,7 +203,7 @@ static void add_name(struct corpus *corpus, const char *name, const uint64_t fac
 
 /* Hash of the first and the last bytes of a file: files of one name, size, and time may come from one archive. What cannot be
  * read is reported when the corpus is. */
-static uint64_t hash_of_ends(const char *path, off_t size)
+static uint64_t hash_of_ends(const char *path, off_t size, bool *compressed)
 {
 	unsigned char bytes[4096];
 	const off_t places[] = {0, size > (off_t)sizeof bytes ? size - (off_t)sizeof bytes : 0};
@@ -206,6 +212,7 @@ static uint64_t hash_of_ends(const char *path, off_t size)
 	for (size_t i = 0; file >= 0 && i < sizeof places / sizeof *places; i++) {
 		ssize_t count = pread(file, bytes, sizeof bytes, places[i]);
 		hash = hash64_combine(hash, hash64(bytes, count > 0 ? (size_t)count : 0));
+		*compressed = *compressed || (i == 0 && count > 0 && stream_is_compressed(bytes, (size_t)count));
 	}
 	if (file >= 0)
 		close(file);
@@ -221,7 +228,7 @@ static void add_to_fingerprint(struct corpus *corpus, const char *path, const ui
 		return;
 	}
 	add_name(corpus, path_name(path), facts);
-	corpus->fingerprint = hash64_combine(corpus->fingerprint, hash_of_ends(path, (off_t)facts[0]));
+	corpus->fingerprint = hash64_combine(corpus->fingerprint, hash_of_ends(path, (off_t)facts[0], &corpus->compressed));
 }
 
 /* Checks every file before the first is read, so that an unreadable one is reported now and not after an hour. */

@@ -43,6 +43,8 @@ void corpus_note_oddities(const struct corpus *corpus);
 /* Total size of all files (compressed where they are), or -1 if unknown (standard input); and bytes read so far. */
 int64_t corpus_total_bytes(const struct corpus *corpus);
 int64_t corpus_done_bytes(const struct corpus *corpus);
+/* Whether these are, at least in part, bytes of compressed files. */
+bool corpus_is_compressed(const struct corpus *corpus);
 /* Hash of all files' names (without their folders), sizes, modification times, and first and last bytes: tells whether a corpus
  * has changed. Pipes and standard input are all the same to it. */
 uint64_t corpus_fingerprint(const struct corpus *corpus);

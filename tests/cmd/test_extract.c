@@ -174,8 +174,10 @@ static void test_damage(void **state)
 			       test_path(files[i].name));
 		assert_string_equal(buffer_string(&program_output), files[i].kept);
 	}
-	/* On a full disk, nothing half-written is left behind. */
+	assert_said("extracting compressed text: 26 bytes");
 	put("good.jsonl", "{\"text\": \"One.\"}\n");
+	assert_program(0, "extracting: 17 bytes", "extract %s --out -", test_path("good.jsonl"));
+	/* On a full disk, nothing half-written is left behind. */
 	assert_program(ERR_RESOURCE, "No space left", "extract %s --out /dev/full", test_path("good.jsonl"));
 	assert_int_equal(setenv("BERTC_FAULT", "write:1:ENOSPC", 1), 0);
 	assert_program(ERR_RESOURCE, "No space left", "extract %s --out %s", test_path("good.jsonl"), out);

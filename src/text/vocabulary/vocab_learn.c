@@ -183,7 +183,8 @@ enum status vocab_learner_count(struct vocab_learner *learner, struct corpus *co
 	enum status status = OK;
 
 	TRY(memory_new(&counting.workers, threads, sizeof *counting.workers, "vocabulary learning"));
-	progress_start(&progress, "counting words", 0, total < 0 ? 0 : total, "bytes");
+	progress_start(&progress, corpus_is_compressed(corpus) ? "counting words in compressed text" : "counting words", 0,
+		       total < 0 ? 0 : total, "bytes");
 	for (int i = 0; i < threads; i++) {
 		counting.workers[i].longest =
 			learner->type == VOCAB_BPE ? WORD_COUNTS_LONGEST : learner->settings.max_word_characters;
