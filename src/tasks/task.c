@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/numbers.h"
 #include "base/option.h"
 
 static const struct task *const tasks[] = {&task_classification, &task_regression, &task_multilabel, &task_choice,
@@ -254,17 +255,11 @@ void task_outputs_release(struct task_outputs *outputs)
 
 void task_cut_pair(int64_t *a, int64_t *b, int64_t room)
 {
-	/* As if tokens were removed one by one: first the longer text is cut to the other's length, then both lose tokens in
-	 * turn, starting with the second. */
-	int64_t surplus = *a + *b - room, difference = *a > *b ? *a - *b : *b - *a;
-	int64_t *longer = *b > *a ? b : a;
-	if (surplus <= 0)
+	int64_t *shorter = *a <= *b ? a : b, *longer = *a <= *b ? b : a;
+	if (*a + *b <= room)
 		return;
-	int64_t first = surplus < difference ? surplus : difference;
-	*longer -= first;
-	surplus -= first;
-	*a -= surplus / 2;
-	*b -= surplus - surplus / 2;
+	*shorter = smaller(*shorter, room / 2);
+	*longer = room - *shorter;
 }
 
 void task_join_tokens(const struct vocab *vocab, const struct tokens *text, const struct tokens *pair, int32_t most, int32_t *ids,

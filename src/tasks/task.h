@@ -290,8 +290,9 @@ static inline const float *task_output(const struct task_outputs *outputs, int64
 	return outputs->values + outputs->starts[example];
 }
 
-/* Cuts two texts of *a and *b tokens so that together they fit into `room`: the longer one (the second if equal) loses its last
- * token until they do (google-research/bert). */
+/* Cuts two texts of *a and *b tokens so that together they fit into `room`: the longer one to what the other leaves, or both to
+ * half, of which the longer one (the second if equal) gets the odd token. This is "longest_first" of tokenizers; with
+ * google-research/bert, the first text gets the odd token. */
 void task_cut_pair(int64_t *a, int64_t *b, int64_t room);
 /* One or two texts encoded as the vocabulary's template says ([CLS] A [SEP] or [CLS] A [SEP] B [SEP]), cut to `most` tokens,
  * pairs as by task_cut_pair(). `ids` has room for `most` ids. */

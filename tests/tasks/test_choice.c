@@ -137,12 +137,27 @@ static void the_table_has_the_row(void **state)
 	assert_ptr_equal(task_of_architecture("BertForSequenceClassification", "regression", 2), &task_regression);
 }
 
+/* The numbers are those of tokenizers' "longest_first". */
+static void pairs_are_cut_as_by_tokenizers(void **state)
+{
+	static const struct {
+		int64_t a, b, room, left_a, left_b;
+	} cases[] = {{24, 31, 45, 22, 23}, {31, 24, 45, 23, 22}, {30, 30, 45, 22, 23}, {24, 31, 44, 22, 22},
+		     {8, 40, 45, 8, 37},   {40, 8, 45, 37, 8},   {23, 22, 45, 23, 22}, {23, 30, 45, 22, 23}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		int64_t a = cases[i].a, b = cases[i].b;
+		task_cut_pair(&a, &b, cases[i].room);
+		assert_int_equal(a, cases[i].left_a);
+		assert_int_equal(b, cases[i].left_b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(choices_become_sequences), cmocka_unit_test(questions_may_stand_alone),
 		cmocka_unit_test(scores_and_results),       cmocka_unit_test(long_texts_are_cut_and_labels_may_be_absent),
-		cmocka_unit_test(the_table_has_the_row),
+		cmocka_unit_test(the_table_has_the_row),    cmocka_unit_test(pairs_are_cut_as_by_tokenizers),
 	};
 	return cmocka_run_group_tests(tests, setup, task_world_drop);
 }
