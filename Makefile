@@ -227,7 +227,7 @@ LONG_PROGRAMS = $(call programs,$(wildcard tests/long/test_*.c))
 # Those whose path contains TESTS.
 selected = $(foreach path,$(1),$(if $(TESTS),$(if $(findstring $(TESTS),$(path)),$(path)),$(path)))
 # The tests on the emulated device take longest and therefore run first.
-# Under emulation make test runs only these, a quarter of an hour: what depends on the processor, or on what the compiler makes
+# Under emulation make test runs only these: what depends on the processor, or on what the compiler makes
 # of the source for it, from products and operations against float64 to the answers of the service. make test-long runs all.
 EMULATED_TESTS = $(addprefix backend/test_,cpu_gemm cpu_wgrad fp8 ops rate spoiled) base/% model/% weights/% infer/% \
 	$(addprefix formats/test_,hub onnx_reader pickle stream text_file) $(addprefix text/test_,tokenizer bpe unigram vocab) \

@@ -162,8 +162,8 @@ static void test_extend(void **state)
 	      text_path, base, out_path);
 	fails(ERR_USAGE, "no effect with --extend", "vocab --overwrite --corpus %s --extend %s --unused 3 --out %s", text_path,
 	      base, out_path);
-	fails(ERR_USAGE, "No such file", "vocab --overwrite --corpus %s --extend %s/absent --out %s", text_path, test_folder,
-	      out_path);
+	fails(ERR_USAGE, "no such vocabulary", "vocab --overwrite --corpus %s --extend %s/absent --out %s", text_path,
+	      test_folder, out_path);
 	assert_false(file_exists(out_path));
 }
 

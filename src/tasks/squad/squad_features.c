@@ -254,7 +254,8 @@ static enum status add_windows(struct maker *maker, int64_t q)
 	if (has_target)
 		TRY(find_span(maker, question, &span));
 	TRY(memory_grow(&f->windows, &maker->window_capacity, maker->window_count + count, sizeof *f->windows, "windows"));
-	int32_t rows_before = 2 + (int32_t)(f->query_starts[q + 1] - f->query_starts[q]);
+	int32_t rows_before =
+		template_of(f)->before + (int32_t)(f->query_starts[q + 1] - f->query_starts[q]) + template_of(f)->between;
 	for (int64_t i = 0; i < count; i++) {
 		int32_t first = (int32_t)(i * step), left = (int32_t)(tokens - first);
 		struct squad_window window = {.question = q, .first = first, .length = left < room ? left : room};

@@ -352,7 +352,9 @@ static void words_have_the_space_before_them(void **state)
 	static const char tokenizer[] =
 		"{\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": true}, "
 		"\"decoder\": "
-		"{\"type\": \"ByteLevel\"}, \"model\": {\"type\": \"BPE\", \"merges\": [\"a b\", \"\\u0120 ab\", \"\\u0120 (\"], "
+		"{\"type\": \"ByteLevel\"}, \"post_processor\": {\"type\": \"RobertaProcessing\", \"sep\": [\"</s>\", 3], "
+		"\"cls\": [\"<s>\", 2], \"trim_offsets\": true, \"add_prefix_space\": false}, \"model\": {\"type\": \"BPE\", "
+		"\"merges\": [\"a b\", \"\\u0120 ab\", \"\\u0120 (\"], "
 		"\"vocab\": {\"<pad>\": 0, \"<unk>\": 1, \"<s>\": 2, \"</s>\": 3, \"<mask>\": 4, \"a\": 5, \"b\": 6, "
 		"\"\\u0120\": 7, "
 		"\"(\": 8, \"ab\": 9, \"\\u0120ab\": 10, \"\\u0120(\": 11}}}";
