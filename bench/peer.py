@@ -175,7 +175,7 @@ def prepare(case, precision, folder):
     """The commands of bertc and of PyTorch's modes, and the contents of a step."""
     size, length = case.rsplit("-", 1)
     natural, size, length = size.endswith("-natural"), size.removesuffix("-natural"), int(length)
-    sequences = SEQUENCES.get((size, length), 8192 // length)
+    sequences = SEQUENCES.get((size.rsplit("-")[-1], length), 8192 // length)
     file, steps, tokens = "", 1, sequences * length
     ours = [os.path.join(a.build, "bench", "step"), 
             encoders.write_config(os.path.join(folder, f"{size}.json"), size), precision, str(a.threads)]
