@@ -14,11 +14,11 @@
 /* clang-format off */
 const struct option code_rows[] = {
 	{ROW(calibration_vectors, ROLE_PLACE, "FILE.npy"),
-	 .help = "for --corpus_vectors of bytes (embed --vector_type int8 or uint8): the vectors that gave the ranges of their "
-	 "numbers"},
+	 .help = "for --corpus_vectors of bytes (embed --vector_type int8 or uint8): the vectors from which the ranges of their "
+	 "numbers were taken"},
 	{ROW(rescore_multiplier, ROLE_RESULT, "N"), .range = "1..1000", .fallback = "2",
-	 .help = "for --corpus_vectors of bytes or bits: how many times as many documents are found by them as are wanted; their "
-	 "codes are then compared with the queries in full precision"},
+	 .help = "for --corpus_vectors of bytes or bits: documents to find by them, as a multiple of those wanted; their codes are "
+	 "then compared with the queries in full precision"},
 	{0},
 };
 /* clang-format on */

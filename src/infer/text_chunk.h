@@ -12,7 +12,7 @@
 #include "text/tokenizer.h"
 
 enum long_texts {
-	LONG_CUT,     /* tokens beyond the model's length are left out; pairs are cut by Google's rule */
+	LONG_CUT,     /* tokens beyond the model's length are left out; pairs as by task_cut_pair() */
 	LONG_WINDOWS, /* a text becomes several sequences; pairs are ERR_DATA */
 	LONG_STOP,    /* ERR_DATA, naming the line */
 };
