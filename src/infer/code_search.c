@@ -17,8 +17,8 @@ const struct option code_rows[] = {
 	 .help = "for --corpus_vectors of bytes (embed --vector_type int8 or uint8): the vectors from which the ranges of "
 	 "their numbers were taken"},
 	{ROW(rescore_multiplier, ROLE_RESULT, "N"), .range = "1..1000", .fallback = "2",
-	 .help = "for --corpus_vectors of bytes or bits: documents to find by them, as a multiple of those wanted; their codes are "
-	 "then compared with the queries in full precision"},
+	 .help = "for --corpus_vectors of bytes or bits: documents to find by them, as a multiple of those wanted; their codes "
+	 "are then compared with the queries in full precision"},
 	{0},
 };
 /* clang-format on */
