@@ -3,6 +3,7 @@ weights, in which the file of weights also holds loss and gradients, in float64,
 
     forms_golden.py FOLDER
 """
+import copy
 import os
 import sys
 
@@ -19,6 +20,7 @@ MODERNBERT = dict(vocab_size=20, hidden_size=8, num_hidden_layers=2, num_attenti
                   local_attention=4, global_attn_every_n_layers=2, classifier_pooling="mean", norm_eps=1e-5)
 DISTILBERT = dict(vocab_size=20, dim=8, n_layers=2, n_heads=2, hidden_dim=12, max_position_embeddings=12, dropout=0.0,
                   attention_dropout=0.0, seq_classif_dropout=0.0, qa_dropout=0.0, activation="silu")
+NOMIC = dict(SIZES, num_hidden_layers=2)
 FORMS = {
     "roberta": ("Roberta", ROBERTA),
     "xlm-roberta": ("XLMRoberta", dict(ROBERTA, layer_norm_eps=1e-5, hidden_act="relu")),
@@ -26,13 +28,14 @@ FORMS = {
     "electra": ("Electra", ELECTRA),
     "modernbert": ("ModernBert", MODERNBERT),
     "distilbert": ("DistilBert", DISTILBERT),
+    "nomic": ("NomicBert", NOMIC),
 }
 HEADS = {"words": "ForMaskedLM", "untied": "ForMaskedLM", "class": "ForSequenceClassification", "choice": "ForMultipleChoice",
          "tags": "ForTokenClassification", "answers": "ForQuestionAnswering"}
 CASES = ["roberta words", "roberta untied", "roberta class", "roberta choice", "xlm-roberta class", "camembert words",
          "electra words", "electra class", "electra choice", "modernbert words", "modernbert untied", "modernbert class",
          "modernbert choice", "modernbert tags", "modernbert answers",
-         "distilbert words", "distilbert class", "distilbert choice", "distilbert tags", "distilbert answers"]
+         "distilbert words", "distilbert class", "distilbert choice", "distilbert tags", "distilbert answers", "nomic words", "nomic class", "nomic tags"]
 # Two sequences of the same length, so that nothing is padded; the second segment begins at token 3.
 IDS = torch.tensor([[4, 7, 19, 5, 11, 6], [4, 13, 5, 8, 8, 6]])
 TYPES = torch.tensor([[0, 0, 0, 1, 1, 1]] * 2)
@@ -68,7 +71,13 @@ def make(folder, form, head):
     loss = model(**inputs(head, sizes.get("type_vocab_size", 2) > 1 and form != "modernbert")).loss
     loss.backward()
     extra = {"golden.loss": loss.detach()[None]}
-    for name, value in model.named_parameters(remove_duplicate=False):  # a tied matrix has two names
+    if form == "nomic":  # whose files have other names and shapes than the model: gradients are written as weights
+        gradients = copy.deepcopy(model)
+        for value, like in zip(gradients.parameters(), model.parameters()):
+            value.data = torch.zeros_like(like) if like.grad is None else like.grad.clone()
+        gradients.save_pretrained(folder)
+        extra.update(("golden." + name, value) for name, value in load_file(os.path.join(folder, "model.safetensors")).items())
+    for name, value in model.named_parameters(remove_duplicate=False) if form != "nomic" else ():  # a tied matrix has two names
         extra["golden." + name] = value.grad.clone() if value.grad is not None else torch.zeros_like(value)
     model.float().save_pretrained(folder)
     path = os.path.join(folder, "model.safetensors")

@@ -92,7 +92,7 @@ static enum status get_number(const struct json *object, const char *name, const
 
 static enum status get_activation(const struct json *object, const char *name, const char *key, bool google, enum activation *out)
 {
-	const char *text = "gelu";
+	const char *text = model_activation_name(*out);
 	TRY(json_get_string(object, name, key, &text));
 	for (int i = 0; i < COUNT(activations); i++) {
 		if (strcmp(activations[i].name, text) != 0)
@@ -115,13 +115,14 @@ const char *model_activation_name(enum activation activation)
 }
 
 /* Refuses variants of BERT whose files look alike but which compute something else. */
-static enum status refuse_variants(const struct json *object, const char *name)
+static enum status refuse_variants(const struct model_form *form, const struct json *object, const char *name)
 {
 	static const struct {
 		const char *key, *usual;
 	} texts[] = {{"position_embedding_type", "absolute"}, {"summary_type", "first"}, {"summary_activation", "gelu"}};
 	bool decoder = false, cross = false;
-	for (int i = 0; i < COUNT(texts); i++) {
+	/* how a text is summarized: read by ELECTRA, left over from another program in NomicBERT's files */
+	for (int i = 0; i < (form->keys->embedding_size ? COUNT(texts) : 1); i++) {
 		const char *text = texts[i].usual;
 		TRY(json_get_string(object, name, texts[i].key, &text));
 		if (strcmp(text, texts[i].usual) != 0)
@@ -161,7 +162,7 @@ enum status model_config_from_json(struct model_config *out, const struct json *
 		return error_set(ERR_DATA, "'%s': not a JSON object, so not a model configuration", name);
 	TRY(json_get_string(object, name, "model_type", &model_type));
 	TRY(model_form_find(model_type, name, &form));
-	TRY(refuse_variants(object, name));
+	TRY(refuse_variants(model_form_at(form), object, name));
 
 	/* The bounds keep every product of two sizes within 64 bits; those of heads and positions come from dropout's counter. */
 	struct model_config config = *model_form_at(form)->defaults;

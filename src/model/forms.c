@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "model/modernbert_config.h"
+#include "model/nomic_config.h"
 
 #define COUNT(array) ((int32_t)(sizeof array / sizeof((array)[0])))
 
@@ -186,6 +187,33 @@ static const struct form_name modernbert_names[] = {
 	{0},
 };
 
+static const struct model_config nomic_defaults = {
+	BERT_BASE,
+	.max_position_embeddings = 2048,
+	.type_vocab_size = 2,
+	.hidden_act = ACTIVATION_SILU,
+	.initializer_range = 0.02,
+	.layer_norm_eps = 1e-12,
+	.classifier_dropout = NAN,
+	.attention = {.global_base = 1000},
+	.no_bias = {.attention = true, .feed_forward = true},
+};
+
+static const struct form_name nomic_names[] = {
+	{"embeddings.LayerNorm.", "emb_ln."},
+	{"encoder.layer.", "encoder.layers."},
+	{"attention.self.qkv.", "attn.Wqkv."},
+	{"attention.output.dense.", "attn.out_proj."},
+	{"attention.output.LayerNorm.", "norm1."},
+	{"intermediate.gate.", "mlp.fc12."},
+	{"intermediate.dense.", "mlp.fc11."},
+	{"output.dense.", "mlp.fc2."},
+	{"output.LayerNorm.", "norm2."},
+	{"bert.", "nomic_bert."},
+	{"cls.predictions.transform.LayerNorm.", "cls.predictions.transform.layer_norm."},
+	{0},
+};
+
 static const struct model_form forms[] = {
 	{
 		.model_type = "bert",
@@ -231,6 +259,26 @@ static const struct model_form forms[] = {
 		.keys = &electra_keys,
 		.members = " summary_activation summary_type summary_use_proj ",
 		.defaults = &electra_defaults,
+	},
+	{
+		.model_type = "nomic_bert", /* before ModernBERT, whose "layers." would be found in "encoder.layers." */
+		.classes = "NomicBert",
+		.names = nomic_names,
+		.fused = true,
+		.gated = true,
+		.gate_apart = true,
+		.has_types = true,
+		.pairs_need_types = true,
+		.positions = POSITIONS_ROTARY,
+		.has_pooler = true,
+		.has_words = true,
+		.first_row = {.shared = true, .activation = ACTIVATION_TANH},
+		.choice = {.shared = true, .activation = ACTIVATION_TANH},
+		.keys = &bert_keys,
+		.defaults = &nomic_defaults,
+		.members = nomic_members,
+		.read = nomic_config_read,
+		.write = nomic_config_write,
 	},
 	{
 		.model_type = "modernbert",

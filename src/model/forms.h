@@ -52,6 +52,7 @@ struct model_form {
 	bool fused;            /* query, key, and value are one tensor in files */
 	bool pre_norm;         /* norms precede the sub-layers, and a final one the heads; the first layer's attention has none */
 	bool gated;            /* feed-forward: act(first half) * second half */
+	bool gate_apart;       /* the halves are two tensors in files */
 	bool has_types;        /* a table of segment types */
 	bool pairs_need_types; /* the segments of a pair must have different types */
 	enum position_kind positions;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include "model/forms.h"
+#include "model/rotary_config.h"
 
 #define FULL "full_attention"
 #define SLIDING "sliding_attention"
@@ -44,29 +45,6 @@ static enum status read_layer_types(const struct json *types, const char *name, 
 	return OK;
 }
 
-/* The base for a kind of layers, in either form. */
-static enum status read_base(const struct json *object, const char *name, const char *old_key, const char *kind, double *base)
-{
-	const struct json *old = json_member(object, old_key), *both = json_member(object, "rope_parameters");
-	const struct json *parameters = both && both->kind == JSON_OBJECT ? json_member(both, kind) : NULL;
-	const char *type = "default";
-	double before;
-	if (old && old->kind != JSON_NULL) /* ModernBERT's local base may be null: the global one */
-		TRY(json_get_number(object, name, old_key, base));
-	before = *base;
-	if (parameters && parameters->kind == JSON_OBJECT) {
-		TRY(json_get_string(parameters, name, "rope_type", &type));
-		TRY(json_get_number(parameters, name, "rope_theta", base));
-	}
-	if (strcmp(type, "default") != 0)
-		return error_set(ERR_USAGE, "'%s': \"rope_type\" is \"%.40s\"; bertc has \"default\"", name, type);
-	if (old && old->kind != JSON_NULL && before != *base)
-		return differ(name, old_key, "rope_parameters");
-	if (!(*base > 1 && *base < 1e12))
-		return error_set(ERR_DATA, "'%s': \"%s\": the base of rotary positions is %g", name, old_key, *base);
-	return OK;
-}
-
 static enum status read_periods(struct model_config *config, const struct json *object, const char *name)
 {
 	static const char key[] = "global_attn_every_n_layers";
@@ -101,8 +79,8 @@ enum status modernbert_config_read(struct model_config *config, const struct jso
 	if (scaling && scaling->kind != JSON_NULL)
 		return error_set(ERR_USAGE, "'%s': \"rope_scaling\" is given; bertc has rotary positions without it", name);
 	TRY(read_periods(config, object, name));
-	TRY(read_base(object, name, "global_rope_theta", FULL, &config->attention.global_base));
-	TRY(read_base(object, name, "local_rope_theta", SLIDING, &config->attention.local_base));
+	TRY(rotary_base_read(object, name, "global_rope_theta", FULL, &config->attention.global_base));
+	TRY(rotary_base_read(object, name, "local_rope_theta", SLIDING, &config->attention.local_base));
 	TRY(json_get_integer(object, name, "local_attention", 2, 1 << 20, &window));
 	config->attention.window = (int32_t)(window / 2);
 	TRY(read_no_bias(object, name, "attention_bias", &config->no_bias.attention));
@@ -120,19 +98,7 @@ enum status modernbert_config_read(struct model_config *config, const struct jso
 	TRY(json_get_string(object, name, "classifier_activation", &activation));
 	if (strcmp(activation, "gelu") != 0 || config->hidden_act != ACTIVATION_GELU_ERF)
 		return error_set(ERR_USAGE, "'%s': \"classifier_activation\" or \"hidden_activation\" is not \"gelu\"", name);
-	if (config->hidden_size / config->num_attention_heads % 2 != 0 ||
-	    config->hidden_size / config->num_attention_heads > ROTARY_LIMIT)
-		return error_set(ERR_DATA, "'%s': heads of %d columns cannot be turned", name,
-				 config->hidden_size / config->num_attention_heads);
-	return OK;
-}
-
-static void put_base(struct json_writer *writer, const char *kind, double base)
-{
-	json_open(writer, kind, '{');
-	json_put_double(writer, "rope_theta", base);
-	json_put_string(writer, "rope_type", "default");
-	json_close(writer);
+	return rotary_check(config, name);
 }
 
 void modernbert_config_write(const struct model_config *config, struct json_writer *writer)
@@ -155,7 +121,7 @@ void modernbert_config_write(const struct model_config *config, struct json_writ
 	json_put_bool(writer, "norm_bias", !config->no_bias.norm);
 	json_put_integer(writer, "sep_token_id", config->eos_token_id);
 	json_open(writer, "rope_parameters", '{');
-	put_base(writer, FULL, config->attention.global_base);
-	put_base(writer, SLIDING, config->attention.local_base);
+	rotary_base_write(writer, FULL, config->attention.global_base);
+	rotary_base_write(writer, SLIDING, config->attention.local_base);
 	json_close(writer);
 }

@@ -9,7 +9,7 @@
 #include "model/low_rank.h"
 
 /* The sizes of which shapes are made. */
-enum size { ONE, VOCAB, POSITIONS, TYPES, EMBEDDING, HIDDEN, THREE_HIDDEN, INTERMEDIATE, WIDE };
+enum size { ONE, VOCAB, POSITIONS, TYPES, EMBEDDING, HIDDEN, THREE_HIDDEN, INTERMEDIATE, GATE, WIDE };
 
 static int64_t size_of(const struct model_config *config, enum size size)
 {
@@ -21,7 +21,8 @@ static int64_t size_of(const struct model_config *config, enum size size)
 	case HIDDEN: return config->hidden_size;
 	case THREE_HIDDEN: return 3 * (int64_t)config->hidden_size;
 	case INTERMEDIATE: return config->intermediate_size;
-	case WIDE: return model_wide_size(config);
+	case GATE: return model_form_of(config)->gate_apart ? config->intermediate_size : 0;
+	case WIDE: return model_wide_size(config) - size_of(config, GATE);
 	case ONE: break;
 	}
 	return 1;
@@ -81,6 +82,7 @@ static const struct parameter_row layer_rows[] = {
 	 WEIGHT_VECTOR, INIT_ZERO, UNLESS(attention)},
 	{"attention.output.LayerNorm.weight", IN_LAYER(attention_gamma), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ONE, ALWAYS},
 	{"attention.output.LayerNorm.bias", IN_LAYER(attention_beta), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO, UNLESS(norm)},
+	{"intermediate.gate.weight", IN_LAYER(intermediate), GATE, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL, ALWAYS},
 	{"intermediate.dense.weight", IN_LAYER(intermediate), WIDE, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL, ALWAYS},
 	{"intermediate.dense.bias", IN_LAYER(intermediate_bias), ONE, WIDE, WEIGHT_VECTOR, INIT_ZERO, UNLESS(feed_forward)},
 	{"output.dense.weight", IN_LAYER(output), HIDDEN, INTERMEDIATE, WEIGHT_LINEAR, INIT_NORMAL, ALWAYS},
@@ -160,8 +162,8 @@ static bool lacks(const struct model_config *config, const struct parameter_row 
 	const struct model_form *form = model_form_of(config);
 	if (row->absence && *(const bool *)((const char *)config + row->absence))
 		return true;
-	return (row->use == WEIGHT_OUTPUT && !config->untied) || (row->rows == TYPES && !form->has_types) ||
-	       (row->rows == POSITIONS && form->positions != POSITIONS_LEARNED);
+	return size_of(config, row->rows) == 0 || (row->use == WEIGHT_OUTPUT && !config->untied) ||
+	       (row->rows == TYPES && !form->has_types) || (row->rows == POSITIONS && form->positions != POSITIONS_LEARNED);
 }
 
 /* Appends the tensors of one part; `owner` is the struct that contains its weights. */
@@ -178,7 +180,7 @@ static void add_rows(struct model *model, const struct parameter_row *rows, int 
 					      .layer = layer};
 		int length = snprintf(parameter.name, sizeof parameter.name, "%s%s", prefix, row->name);
 		BUG_IF(length < 0 || length >= (int)sizeof parameter.name);
-		bool joins = i > 0 && rows[i - 1].weight == row->weight;
+		bool joins = i > 0 && rows[i - 1].weight == row->weight && !lacks(&model->config, &rows[i - 1]);
 		bool tied = model_heads_have_words(&model->heads) && !model->config.untied;
 		enum weight_use use = row->use == WEIGHT_TIED && !tied ? WEIGHT_TABLE : row->use;
 		add_parameter(model, &parameter, (struct weight *)((char *)owner + row->weight), use, joins);

@@ -472,12 +472,20 @@ static struct onnx_value attention(struct builder *b, const char *layer, const s
 static struct onnx_value feed_forward(struct builder *b, const char *layer, struct onnx_value x)
 {
 	enum activation activation = b->model->config.hidden_act;
+	const struct model_form *form = model_form_of(&b->model->config);
 	int64_t inner = b->model->config.intermediate_size;
+	struct onnx_value left = x, right;
 	char place[112];
+	snprintf(place, sizeof place, "%s.intermediate.gate", layer);
+	if (form->gate_apart)
+		left = linear(b, place, x);
 	snprintf(place, sizeof place, "%s.intermediate.dense", layer);
-	x = linear(b, place, x);
-	if (model_form_of(&b->model->config)->gated) {
-		struct onnx_value left = slice(b, place, 0, x, 2, 0, inner), right = slice(b, place, 1, x, 2, inner, 2 * inner);
+	right = x = linear(b, place, x);
+	if (form->gated) {
+		if (!form->gate_apart) {
+			left = slice(b, place, 0, x, 2, 0, inner);
+			right = slice(b, place, 1, x, 2, inner, 2 * inner);
+		}
 		left = gelu(b, activation, place, left);
 		x = apply(b, "Mul", name_of(b, "/%s/gated", place), VALUES(left, right));
 	} else {

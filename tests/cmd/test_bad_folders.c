@@ -82,7 +82,7 @@ static void files_that_contradict_each_other(void **state)
 		 "\"max_position_embeddings\" is 12, but positions begin after \"pad_token_id\" 12", 3},
 		{"bad/config.json", "\"model_type\": \"roberta\"", "\"model_type\": \"deberta-v2\"",
 		 "\"deberta-v2\"; bertc has \"bert\", \"distilbert\", \"roberta\", \"xlm-roberta\", \"camembert\", \"electra\", "
-		 "\"modernbert\"",
+		 "\"nomic_bert\", \"modernbert\"",
 		 2},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

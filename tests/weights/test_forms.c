@@ -81,6 +81,9 @@ static const struct {
 	{"distilbert-choice", "DistilBert", &choice_head, 12},
 	{"distilbert-tags", "DistilBert", &tags_head, 12},
 	{"distilbert-answers", "DistilBert", &answers_head, 12},
+	{"nomic-words", "NomicBert", &model_heads_words, 12},
+	{"nomic-class", "NomicBert", &class_head, 12},
+	{"nomic-tags", "NomicBert", &tags_head, 12},
 };
 
 /* The script's batch. Arrays have room for whole slices of rows. */
@@ -350,7 +353,7 @@ static int frozen_from(const struct model *model, int64_t parameter)
 {
 	char name[TENSOR_NAME_BYTES];
 	tensor_name_to_form(model, model->parameters[parameter].name, name);
-	return strstr(name, "embeddings")                              ? 0
+	return strstr(name, "emb")                                     ? 0
 	       : strstr(name, "layer.0.") || strstr(name, "layers.0.") ? 1
 	       : strstr(name, "layer.1.") || strstr(name, "layers.1.") ? 2
 								       : 3;
