@@ -69,7 +69,8 @@ endif
 
 TOOLS = $(if $(filter arm64,$(ARCH)),aarch64-linux-gnu-)
 CC = $(TOOLS)gcc
-MACHINE := $(shell $(CC) -dumpmachine)
+# Before the cross compiler is installed, deps must know, too.
+MACHINE := $(or $(TOOLS:-=),$(shell $(CC) -dumpmachine))
 PROCESSOR := $(firstword $(subst -, ,$(MACHINE)))
 ARM64 := $(filter aarch64,$(PROCESSOR))
 # Not empty if programs run under emulation.
@@ -308,9 +309,9 @@ $(BUILD)/%.o: src/%.c $(BUILD)/flags | $(CHECKED)
 	$(SAY) compile $<
 	$(COMPILE) -c -o $@ $<
 
-# The vectorizer of gcc 12 for arm64 fails on sums in these files.
+# The vectorizer of gcc 12 for arm64 fails on sums in these files and in tests.
 ifneq ($(ARM64),)
-$(BUILD)/backend/cpu/losses.o $(BUILD)/tasks/reranking.o: private CFLAGS += -fno-tree-vectorize
+$(BUILD)/backend/cpu/losses.o $(BUILD)/tasks/reranking.o $(BUILD)/tests/%: private CFLAGS += -fno-tree-vectorize
 endif
 
 define KERNEL_RULE
