@@ -174,7 +174,7 @@ def open_openvino(precision):
     import openvino
 
     core = openvino.Core()
-    hints = {"INFERENCE_PRECISION_HINT": "bf16", "INFERENCE_NUM_THREADS": a.threads, "PERFORMANCE_HINT": "LATENCY"}
+    hints = {"INFERENCE_PRECISION_HINT": "f32" if precision == "fp32" else "bf16", "INFERENCE_NUM_THREADS": a.threads, "PERFORMANCE_HINT": "LATENCY"}
     model = core.compile_model(core.read_model(openvino_int8_file(core) if precision == "int8" else onnx_file()), "CPU", hints)
     request = model.create_infer_request()
     return lambda ids, mask: request.infer({"input_ids": ids, "attention_mask": mask})

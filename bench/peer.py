@@ -1,7 +1,7 @@
 """Training steps of bertc and of PyTorch + transformers in one run: the same work, in alternation.
 
     peer.py [--only base-128,base-512,small-128,4x256-128,base-natural-128,base-natural-512,roberta-base-128,modernbert-base-128]
-            [--precision bf16,fp32] [--modes eager,compiled] [--heads masked,all] [--rounds N] [--threads N]
+            [--precision bf16,fp32] [--modes eager,compiled,trainer] [--heads masked,all] [--rounds N] [--threads N]
             [--batches FOLDER] [--build build]
 
 A case is MODEL-LENGTH (sequences of LENGTH random words) or MODEL-natural-LENGTH: batches of real text from
@@ -11,9 +11,10 @@ to 64 ("longest"). Its masked rows are padded to the same number in all batches,
 sees one shape with "max" (one compilation) and few with "longest", all of them before the first round.
 
 PyTorch: BertForPreTraining, or the form's model of masked words, SDPA, dropout 0.1, AdamW (fused), clipping; its head on all
-positions, as it comes, and on masked rows only; eager and torch.compile. Each of its modes runs together with bertc, two processes
-at a time that take turns step by step. Prints medians of the seconds per step, the rate, the peak of resident memory, and the speed of bertc relative to
-PyTorch: the median over rounds of the ratio within a round, so that changes of the machine's speed do no harm.
+positions, as it comes, and on masked rows only; eager and torch.compile. "trainer" is transformers' Trainer, with its head on all
+positions, for cases of random words. Each of the modes runs together with bertc, two processes at a time that take turns step by step.
+Prints medians of the seconds per step, the rate, the peak of resident memory, and the speed of bertc relative to PyTorch: the median
+over rounds of the ratio within a round, so that changes of the machine's speed do no harm.
 Needs bench/requirements.txt; make build/bench/step.
 """
 import argparse
@@ -82,6 +83,39 @@ def padded_batches(path, width):
     return out
 
 
+def with_trainer(model, batch, job):
+    """Steps of transformers' Trainer, on the same batch again and again, as many as each line of standard input says."""
+    import tempfile
+    from transformers import Trainer, TrainerCallback, TrainingArguments
+
+    class Turns(TrainerCallback):
+        times, wanted = [], 0
+
+        def on_step_begin(self, args, state, control, **_):
+            while self.wanted == 0:
+                line = sys.stdin.readline()
+                if not line:
+                    os._exit(0)
+                self.wanted = int(line)
+            self.began = time.perf_counter()
+
+        def on_step_end(self, args, state, control, **_):
+            self.times.append(time.perf_counter() - self.began)
+            self.wanted -= 1
+            if self.wanted == 0:
+                print(*self.times, file=answers, flush=True)
+                self.times.clear()
+    answers, sys.stdout = os.fdopen(os.dup(1), "w"), sys.stderr
+    names = dict(ids="input_ids", types="token_type_ids", labels="labels", following="next_sentence_label")
+    if model.config.model_type != "bert":
+        names = dict(ids="input_ids", labels="labels")
+    rows = [{theirs: batch[ours][i] for ours, theirs in names.items()} for i in range(len(batch["ids"]))]
+    arguments = TrainingArguments(tempfile.mkdtemp(), per_device_train_batch_size=len(rows), max_steps=1 << 20, use_cpu=True,
+                                  bf16=job["precision"] == "bf16", optim="adamw_torch_fused", weight_decay=0.01, learning_rate=1e-4,
+                                  save_strategy="no", logging_strategy="no", report_to=[], disable_tqdm=True)
+    Trainer(model, arguments, train_dataset=rows, callbacks=[Turns()]).train()
+
+
 def worker(job):
     import torch
     from transformers import AutoModelForMaskedLM, AutoModelForPreTraining
@@ -96,6 +130,9 @@ def worker(job):
         batches = padded_batches(job["file"], job["length"] if job["padding"] == "max" else 0)
     else:
         batches = [random_batch(config.vocab_size, getattr(config, "type_vocab_size", 1), job["length"], job["sequences"])]
+
+    if job["mode"] == "trainer":
+        return with_trainer(model, batches[0], job)
 
     def encode(ids, types, mask):
         given = {} if config.model_type == "modernbert" else {"token_type_ids": types}
@@ -192,7 +229,7 @@ def prepare(case, precision, folder):
     theirs = []
     for mode in a.modes.split(","):
         for heads in a.heads.split(","):
-            if natural and heads == "all":
+            if natural and heads == "all" or mode == "trainer" and (natural or heads == "masked"):
                 continue
             for padding in (["max", "longest"] if mode == "eager" else ["max"]) if natural else [""]:
                 job = dict(size=size, length=length, sequences=int(sequences), precision=precision, mode=mode, heads=heads,
