@@ -3,7 +3,8 @@
     python dev/contrastive_golden.py tests/golden/contrastive.json
 
 For tests/tasks/test_contrastive.c and test_embedding.c: a list of steps, each with "kind", "temperature", "width", "starts" (of
-the examples' texts), "texts" (equal numbers are equal texts), "vectors", "scores", with dot products "flops" (the factors of FlopsLoss), for guided negatives "gap", and the results: "loss", "gradients"; and a
+the examples' texts), "texts" (equal numbers are equal texts), "vectors", "scores", with dot products "flops" (the factors of FlopsLoss), for guided negatives "gap" and, with a guide of its own, its
+vectors "guides" of "guide_width", and the results: "loss", "gradients"; and a
 list of sets with "vectors", "texts", "starts", "scores" and their measures. Gradients come from PyTorch's autograd. For batches
 with equal texts sentence-transformers has no rule, so that loss is written out here with PyTorch's own cross entropy.
 """
@@ -159,8 +160,9 @@ def weights_of_words(examples, texts_each, width, query, document):
     return dict(row, flops=[query, document])
 
 
-def guided(examples, texts_each, width, gap):
-    """GISTEmbedLoss with the model as its own guide, on vectors of a few topics, so that some negatives are nearer."""
+def guided(examples, texts_each, width, gap, guide_width=0):
+    """GISTEmbedLoss on vectors of a few topics, so that some negatives are nearer; guide_width 0: the model is its own guide.
+    The examples' numbers in the set, of which their guides' vectors are, do not begin with 0."""
     starts = [i * texts_each for i in range(examples + 1)]
     topics = draw(3, width)
     vectors = numpy.round(topics[random.randint(0, 3, examples * texts_each)] + 0.7 * draw(examples * texts_each, width), 3)
@@ -168,12 +170,22 @@ def guided(examples, texts_each, width, gap):
     loss = losses.GISTEmbedLoss.__new__(losses.GISTEmbedLoss)
     torch.nn.Module.__init__(loss)
     loss.model = loss.guide = lambda features: dict(sentence_embedding=features["vectors"])
+    scores, more = [0.0] * examples, {}
+    if guide_width:
+        guides = numpy.round(draw(3, guide_width)[random.randint(0, 3, examples * texts_each)]
+                             + 0.7 * draw(examples * texts_each, guide_width), 3)
+        guides /= numpy.linalg.norm(guides, axis=1, keepdims=True)
+        loss.guide = lambda features: dict(sentence_embedding=torch.tensor(guides[features["places"]]))
+        scores = [float(examples - 1 - i) for i in range(examples)]
+        rows = [i for e in reversed(range(examples)) for i in range(e * texts_each, (e + 1) * texts_each)]
+        more = dict(guides=guides[rows].ravel().tolist(), guide_width=guide_width)
     loss.temperature, loss.margin, loss.margin_strategy, loss.must_retokenize = 0.05, -gap, "absolute", False
     loss.contrast_anchors = loss.contrast_positives = loss.gather_across_devices = False
     loss.similarity_fct, loss.cross_entropy_loss = torch.nn.CosineSimilarity(dim=-1), torch.nn.CrossEntropyLoss()
-    row = finish("in_batch", 0.05, starts, list(range(examples * texts_each)), vectors, [0.0] * examples,
-                 lambda x: loss([dict(vectors=x[k::texts_each]) for k in range(texts_each)], None))
-    return dict(row, gap=gap)
+    places = numpy.arange(examples * texts_each)
+    row = finish("in_batch", 0.05, starts, list(range(examples * texts_each)), vectors, scores,
+                 lambda x: loss([dict(vectors=x[k::texts_each], places=places[k::texts_each]) for k in range(texts_each)], None))
+    return dict(row, gap=gap, **more)
 
 
 steps = [in_batch(5, 2, 16, 0.05), in_batch(7, 3, 21, 0.05), in_batch(4, 4, 40, 0.2), in_batch_with_equal_texts(0.1),
@@ -183,5 +195,6 @@ steps += [margins(5, 3, 16), margins(4, 5, 21), targets(6, 1, 16), targets(4, 2,
           nested(4, 3, 16, [8, 16], [0.25, 2.0])]
 steps += [weights_of_words(5, 2, 24, 0.5, 0.25), weights_of_words(4, 3, 17, 0.0, 2.0)]
 steps += [guided(8, 2, 16, 0.0), guided(6, 3, 21, -0.2), guided(7, 2, 16, 0.1)]
+steps += [guided(8, 2, 16, 0.0, 11), guided(6, 3, 21, -0.2, 32)]
 json.dump(dict(steps=steps, sets=sets), open(sys.argv[1], "w"), indent=None)
 print(f"{len(steps)} steps, {len(sets)} sets; sentence-transformers {sentence_transformers.__version__}, torch {torch.__version__}")

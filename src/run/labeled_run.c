@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "model/forms.h"
 #include "data/unknown.h"
+#include "run/guide_run.h"
 #include "run/run_results.h"
 #include "tasks/record.h"
 #include "base/set_list.h"
@@ -453,6 +454,7 @@ enum status labeled_run_prepare(struct labeled_run *labeled, const struct labele
 				       : "the model has no head for this task; starting with a randomly initialized one");
 	TRY(run_choose_dropout(run));
 	run->data_hash = hash64_combine(run->vocab->hash, labeled_hash(&labeled->train.encoded));
+	TRY(ranks_agree(run->machine->comm, guide_run_prepare(run, &labeled->state, &labeled->train, &run->data_hash)));
 	run->phases[0].data_hash = run->data_hash;
 	for (int64_t i = 0; i < labeled->dev_count; i++) {
 		const char *name = labeled->dev[i].name ? labeled->dev[i].name : "";

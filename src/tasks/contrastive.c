@@ -144,10 +144,28 @@ static bool is_counted(const struct work *work, int64_t example, int64_t text)
 	return !(text == other + 1 && step->texts[other] == step->texts[anchor]);
 }
 
-/* Is a text that is this near to the anchor, by its cosine, a negative that is probably right? */
-static bool is_false(const struct work *work, int64_t example, double nearness)
+static const float *guide_of(const struct work *work, int64_t text)
 {
-	return work->step->has_gap && nearness > work->scratch->nearness[example] + work->step->gap;
+	const struct contrastive_step *step = work->step;
+	int64_t example = work->scratch->examples[text];
+	int64_t place = step->guide_starts[(int64_t)step->scores[example]] + text - step->starts[example];
+	return step->guides + place * step->guide_width;
+}
+
+/* How near a text is to an anchor, as the guide sees it; `own` is their cosine. */
+static double guided(const struct work *work, int64_t anchor, int64_t text, double own)
+{
+	if (!work->step->guides)
+		return own;
+	return vectors_dot(guide_of(work, anchor), guide_of(work, text), work->step->guide_width);
+}
+
+/* Is a text that has this cosine with the anchor a negative that is probably right? */
+static bool is_false(const struct work *work, int64_t example, int64_t text, double own)
+{
+	const struct contrastive_step *step = work->step;
+	return step->has_gap && text != step->starts[example] + 1 &&
+	       guided(work, step->starts[example], text, own) > work->scratch->nearness[example] + step->gap;
 }
 
 /* Computes the loss of an anchor, the log-sum-exp of its counted logits and, if wanted, its gradient. */
@@ -158,13 +176,13 @@ static void anchor_loss(void *context, int64_t example, int worker)
 	int64_t anchor = step->starts[example], positive = anchor + 1;
 	double *row = work->scratch->rows + worker * step->count;
 	double largest = -INFINITY, sum = 0, right = 0;
-	work->scratch->nearness[example] = cosine(work, anchor, positive);
+	work->scratch->nearness[example] = guided(work, anchor, positive, cosine(work, anchor, positive));
 	for (int64_t t = 0; t < step->count; t++) {
 		row[t] = -INFINITY;
 		if (is_anchor(work, t) || !is_counted(work, example, t))
 			continue;
 		double nearness = cosine(work, anchor, t);
-		if (t != positive && is_false(work, example, nearness))
+		if (is_false(work, example, t, nearness))
 			continue;
 		row[t] = nearness * work->scale;
 		largest = row[t] > largest ? row[t] : largest;
@@ -201,7 +219,7 @@ static void candidate_gradient(void *context, int64_t text, int worker)
 		if (!is_counted(work, e, text))
 			continue;
 		double nearness = cosine(work, step->starts[e], text);
-		if (text != step->starts[e] + 1 && is_false(work, e, nearness))
+		if (is_false(work, e, text, nearness))
 			continue;
 		double share = exp(nearness * work->scale - work->scratch->numbers[e]) - (text == step->starts[e] + 1);
 		add_scaled(gradient, factor * share, unit_of(work, step->starts[e]), step->width);

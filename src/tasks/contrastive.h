@@ -38,14 +38,18 @@ struct contrastive_step {
 	const int64_t *starts;               /* [E+1] first text of each example */
 	const float *vectors;                /* [N*H] */
 	const uint64_t *texts;               /* [N] equal if and only if the texts are equal */
-	const float *scores;                 /* [E], for scored examples; for margins and targets, numbers of examples */
+	const float *scores;                 /* [E], for scored examples; for margins, targets, and guides, numbers of examples */
 	const float *marks; /* margins: the scores of example i's texts but the first begin at marks[mark_starts[i]] */
 	const int64_t *mark_starts;
 	const float *targets; /* targets: that of example i is targets[i*H] */
 	/* CONTRASTIVE_IN_BATCH: a text whose cosine is above that of the positive by more than `gap` is taken to be right, too,
-	 * and is no negative (GISTEmbed, Solatorio 2024, with the model as its own guide). */
+	 * and is no negative (GISTEmbed, Solatorio 2024). Cosines are those of another model, the guide, if there are vectors
+	 * of it, and otherwise the model's own. */
 	bool has_gap;
 	double gap;
+	const float *guides; /* of length 1; those of example i begin at number guide_starts[scores[i]]; NULL: no guide */
+	const int64_t *guide_starts;
+	int64_t guide_width;
 	int64_t part;         /* of the training set that its examples belong to */
 	bool by_dot;          /* the dot product of the vectors as they are, wherever it says cosine here */
 	int64_t number, last; /* of the step, from 1, and of the last one; 0: not in training */

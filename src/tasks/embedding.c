@@ -51,7 +51,11 @@ const struct option embedding_rows[] = {
 	{ROW(false_negative_gap, "G"), .range = "-2..2", .fallback = "2",
 	 .help = "for in-batch negatives of embeddings: a text whose cosine with a first text is more than G above that of its "
 	 "own second text is not one of its negatives, since it probably belongs to it, too (GISTEmbed); 0: no nearer text is; "
-	 "2: all are"},
+	 "2: all are, or, with --guide, as 0"},
+	{.name = "guide", .type = OPTION_TEXT, .field = offsetof(struct embedding_settings, guide), .role = ROLE_SOURCE,
+	 .value_name = "FOLDER", .alias = "guide_model",
+	 .help = "for in-batch negatives of embeddings: an embedding model by whose cosines --false_negative_gap leaves texts "
+	 "out; its vectors of all training texts are computed first, and kept in memory"},
 	{ROW(matryoshka_dims, "LIST"),
 	 .help = "for embeddings: widths such as 384,128,64, to which vectors may be cut later; the loss is the sum of the "
 	 "losses at each width"},
@@ -287,8 +291,11 @@ static enum status loss(const struct task_state *state, const struct task_set *s
 	with.mark_starts = own->mark_starts;
 	with.targets = own->teacher.values;
 	with.by_dot = embedding_is_sparse(state);
-	with.gap = own_of(state)->false_negative_gap;
-	with.has_gap = with.gap < 2;
+	with.guides = own->parts[step->part].kind == CONTRASTIVE_IN_BATCH ? own->guides : NULL;
+	with.guide_starts = set->encoded.examples;
+	with.guide_width = own->guide_width;
+	with.has_gap = own_of(state)->false_negative_gap < 2 || with.guides;
+	with.gap = own_of(state)->false_negative_gap < 2 ? own_of(state)->false_negative_gap : 0;
 	TRY(contrastive_nested_loss(own->parts[step->part].kind, embedding_temperature(state), &own_of(state)->nested, &with,
 				    pool, scratch, out, gradients));
 	return embedding_is_sparse(state) ? add_flops(state, &with, scratch, out, gradients) : OK;
@@ -590,6 +597,7 @@ const struct task task_embedding = {
 	.heads = heads,
 	.score = score,
 	.write = write_results,
+	.guide = embedding_guide,
 	.loss = loss,
 	.close_set = embedding_close_set,
 	.exclusive = (const char *const[]){"query_prompt", "document_prompt", "train_weights", "train_losses", NULL},

@@ -16,7 +16,8 @@ struct embedding_settings {
 	/* Put verbatim before the first text of an example, and before its other texts; NULL or "": nothing. */
 	const char *query_prompt, *document_prompt;
 	double temperature;        /* 0: the default (0.05; with EMBEDDING_SPLADE 1) */
-	double false_negative_gap; /* 2: no text is taken for a false negative */
+	double false_negative_gap; /* 2: no text is taken for a false negative; with a guide as 0 */
+	const char *guide;         /* folder of a model whose vectors decide on that; NULL: the model itself does */
 	enum embedding_pooling pooling;
 	enum embedding_loss score_loss;
 	enum embedding_triplet_loss triplet_loss;

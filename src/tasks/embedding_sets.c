@@ -57,6 +57,7 @@ void embedding_close_set(struct task_set *set)
 	if (own) {
 		npy_file_close(&own->teacher);
 		set_list_release(&own->files);
+		free(own->guides);
 		free(own->parts);
 		free(own->marks);
 		free(own->mark_starts);
@@ -222,9 +223,11 @@ static enum status choose_kind(const struct task_state *state, const struct task
 				 "--teacher_vectors needs texts alone, or pairs of texts with the same meaning, not %s",
 				 ranking_form_names[part->form]);
 	TRY(take_given(settings, part));
+	if (settings->guide && part->kind != CONTRASTIVE_IN_BATCH && !several)
+		return error_set(ERR_USAGE, "--guide is for in-batch negatives, which this file and these options do not use");
 	if (part->kind == CONTRASTIVE_MARGIN && part->form != RANKING_TRIPLETS)
 		return error_set(ERR_USAGE, "--triplet_loss margin_mse needs triplets, not %s", ranking_form_names[part->form]);
-	if ((with_target || part->kind == CONTRASTIVE_MARGIN) && set->examples.count > NUMBERED_MOST)
+	if ((with_target || settings->guide || part->kind == CONTRASTIVE_MARGIN) && set->examples.count > NUMBERED_MOST)
 		return error_set(ERR_USAGE, "more than %d training examples", NUMBERED_MOST);
 	return OK;
 }
@@ -405,12 +408,13 @@ static enum status add_example(void *context, int64_t number)
 	enum ranking_form form = e->part->form;
 	bool trains = e->set->use == TASK_TRAIN, with_target = trains && e->part->kind == CONTRASTIVE_TARGET;
 	bool margin = trains && e->part->kind == CONTRASTIVE_MARGIN;
+	bool guided = trains && e->part->kind == CONTRASTIVE_IN_BATCH && own_of(e->state)->guide;
 	float score = 0;
 	if (form == RANKING_SCORED && example->label)
 		TRY(read_score(e, example, &score));
 	if (margin)
 		TRY(read_marks(e, number));
-	if (with_target || margin)
+	if (with_target || margin || guided)
 		score = (float)e->set->encoded.example_count;
 	if (!e->part->used)
 		TRY(labeled_part(&e->set->encoded, e->part->weight));
@@ -447,5 +451,42 @@ done:
 	tokens_release(&e.scratch[1]);
 	buffer_release(&e.joined);
 	free(e.ids);
+	return status;
+}
+
+/* ---- The guide ---- */
+
+/* The texts of an example, in the order of its sequences; returns their number. Those of other losses are not needed, but keep
+ * their places. */
+static int64_t texts_of(const struct example_set *examples, int64_t number, const char **out)
+{
+	const struct example_text *example = &examples->examples[number];
+	out[0] = example->text;
+	out[1] = example->pair ? example->pair : example->text;
+	for (int32_t k = 0; k < example->choice_count; k++)
+		out[2 + k] = examples->choices[example->first_choice + k];
+	return 2 + example->choice_count;
+}
+
+enum status embedding_guide(const struct task_state *state, struct task_set *train, task_vector_maker *make, void *context)
+{
+	const struct labeled_set *encoded = &train->encoded;
+	struct embedding_set *own = set_of(train);
+	const char **texts = NULL;
+	bool *are_first = NULL;
+	enum status status;
+	if (!own_of(state)->guide)
+		return OK;
+	TRY(memory_new(&texts, encoded->sequence_count, sizeof *texts, "texts"));
+	TRY_GOTO(memory_new(&are_first, encoded->sequence_count, sizeof *are_first, "texts"), done);
+	for (int64_t e = 0; e < encoded->example_count; e++) {
+		int64_t first = encoded->examples[e], count = texts_of(&train->examples, e, texts + first);
+		BUG_IF(count != encoded->examples[e + 1] - first);
+		are_first[first] = true;
+	}
+	status = make(context, own_of(state)->guide, texts, are_first, encoded->sequence_count, &own->guides, &own->guide_width);
+done:
+	free(texts);
+	free(are_first);
 	return status;
 }

@@ -22,7 +22,9 @@ struct embedding_set {
 	int64_t part_count;
 	struct set_list files;   /* of training sets; has the names */
 	struct npy_file teacher; /* CONTRASTIVE_TARGET: a vector for each example */
-	float *marks;            /* CONTRASTIVE_MARGIN, as in struct contrastive_step */
+	float *guides;           /* CONTRASTIVE_IN_BATCH with a guide: its vectors of all texts, of length 1 */
+	int64_t guide_width;
+	float *marks; /* CONTRASTIVE_MARGIN, as in struct contrastive_step */
 	int64_t *mark_starts, mark_count, mark_capacity;
 };
 
@@ -42,6 +44,8 @@ double embedding_temperature(const struct task_state *state);
 MUST_USE enum status embedding_read(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count);
 int64_t embedding_keep(struct task_set *set, int64_t most);
 MUST_USE enum status embedding_encode(struct task_state *state, struct task_set *set);
+MUST_USE enum status embedding_guide(const struct task_state *state, struct task_set *train, task_vector_maker *make,
+				     void *context);
 void embedding_close_set(struct task_set *set);
 
 #endif

@@ -146,6 +146,11 @@ struct task_beginning {
 	void *context;
 };
 
+/* Makes the vectors, of length 1, that the model in `folder` gives to texts, of which some are the first of their examples. The
+ * caller frees *out, [count, width]. */
+typedef enum status task_vector_maker(void *context, const char *folder, const char *const *texts, const bool *are_first,
+				      int64_t count, float **out, int64_t *out_width);
+
 struct task {
 	const char *name;               /* of --task */
 	const char *const *other_names; /* in other programs: those of transformers' pipelines and scripts, and of the Hub; ends
@@ -210,6 +215,9 @@ struct task {
 	 * asked for (tunes). NULL: there are none. */
 	bool (*tunes)(const struct task_state *state);
 	enum status (*tune)(struct task_state *state, const struct task_set *set, const struct task_outputs *outputs);
+	/* Once the training set is encoded: has `make` compute vectors of its texts, if the options name a model for that. NULL:
+	 * the task needs none. */
+	enum status (*guide)(const struct task_state *state, struct task_set *train, task_vector_maker *make, void *context);
 	/* For a task whose loss is over the vectors of a whole step (LOSS_VECTORS): the mean over the step's examples, which are
 	 * some of those in `set`, and its gradient for each vector (NULL: not wanted). NULL: losses are computed by the heads. */
 	enum status (*loss)(const struct task_state *state, const struct task_set *set, const struct contrastive_step *step,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "formats/model_file_names.h"
 #include "weights/model_folder.h"
@@ -99,4 +100,22 @@ void model_files_release(struct model_files *files)
 	name_list_release(&files->paths);
 	free(files->stamps);
 	*files = (struct model_files){0};
+}
+
+enum status model_files_hash(const char *model, uint64_t *out)
+{
+	struct model_files files = {0};
+	enum status status;
+	*out = 0;
+	TRY_GOTO(model_files_look(&files, model ? model : ""), done);
+	for (int64_t i = 0; i < files.paths.count && status == OK; i++) {
+		const char *path = files.paths.names[i], *name = path_name(path);
+		int64_t bytes;
+		uint32_t crc = 0;
+		status = file_checksum(path, &bytes, &crc);
+		*out = hash64_combine(*out, hash64_combine(hash64(name, strlen(name)), crc));
+	}
+done:
+	model_files_release(&files);
+	return status;
 }

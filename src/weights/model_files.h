@@ -19,6 +19,8 @@ MUST_USE enum status model_files_look(struct model_files *out, const char *model
 /* Checks that the files are unchanged. Otherwise returns ERR_STATE, naming the first that was changed, replaced, removed, or
  * added. */
 MUST_USE enum status model_files_check(const struct model_files *files, const char *model);
+/* The identity of a model, as it is now: the contents of all its files. NULL: of none. */
+MUST_USE enum status model_files_hash(const char *model, uint64_t *out);
 void model_files_release(struct model_files *files);
 
 #endif

@@ -563,6 +563,34 @@ static void several_sets_are_learned(void **state)
 		       SHORT("other", "pairs.tsv", "--train bad=%s/unscorable.tsv --on_bad_record skip"), test_folder);
 }
 
+/* A guide with the weights of the model, which stay as they are, chooses the negatives that the model itself would. */
+static void a_guide_chooses_negatives(void **state)
+{
+#define STILL(out, more)                                                                                                         \
+	SHORT(out, "triplets.tsv",                                                                                               \
+	      "--model %s/pairs --learning_rate 1e-9 --hidden_dropout_prob 0 --attention_probs_dropout_prob 0 " more),           \
+		test_folder
+	forget("still");
+	assert_program(0, "", STILL("still", "--false_negative_gap -0.05"));
+	assert_program(0, "vectors of 32 numbers for 192 texts", STILL("guided", "--false_negative_gap -0.05 --guide %s/pairs"),
+		       test_folder);
+	same_curve("still", "guided");
+	assert_program(0, "", STILL("shared", "--ranks 2 --false_negative_gap -0.05 --guide %s/pairs"), test_folder);
+	same_curve("still", "shared");
+	forget("still");
+	assert_program(0, "", STILL("still", ""));
+	assert_true(metric_at(test_path("still/metrics.jsonl"), 1, "loss") >
+		    1.01 * metric_at(test_path("guided/metrics.jsonl"), 1, "loss"));
+	/* A resumed run keeps its guide. */
+	forget("guided");
+	assert_program(STOPPED, "", STILL("guided", "--stop_at_step 3 --guide %s/pairs"), test_folder);
+	assert_program(ERR_STATE, "have changed since", STILL("guided", "--guide %s/base"), test_folder);
+	assert_program(0, "vectors of 32 numbers", STILL("guided", ""));
+	assert_program(ERR_USAGE, "--guide is for in-batch negatives", SHORT("other", "scored.tsv", "--guide %s/pairs"),
+		       test_folder);
+	assert_program(ERR_USAGE, "makes no vectors", SHORT("other", "pairs.tsv", "--guide %s/rank"), test_folder);
+}
+
 static void bad_input_is_explained(void **state)
 {
 	forget("bad");
@@ -645,6 +673,7 @@ int main(void)
 		cmocka_unit_test(mined_negatives_are_learned),
 		cmocka_unit_test(other_losses_are_learned),
 		cmocka_unit_test(several_sets_are_learned),
+		cmocka_unit_test(a_guide_chooses_negatives),
 		cmocka_unit_test(bad_input_is_explained),
 		cmocka_unit_test(a_sweep_publishes_the_whole_folder),
 	};

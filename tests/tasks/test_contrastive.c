@@ -44,7 +44,8 @@ struct golden_step {
 	struct contrastive_step step;
 	struct nested_widths nested;
 	int64_t *starts, *mark_starts;
-	float *vectors, *scores, *marks, *targets;
+	float *vectors, *scores, *marks, *targets, *guides;
+	int64_t *guide_starts;
 	uint64_t *texts;
 };
 
@@ -105,9 +106,16 @@ static struct golden_step open_step(const struct json *row)
 	read_nested(row, &s.nested);
 	s.marks = floats(row, "marks");
 	s.targets = floats(row, "targets");
+	s.guides = floats(row, "guides");
 	assert_ok(memory_new(&s.mark_starts, examples, sizeof *s.mark_starts, "marks"));
 	for (int64_t e = 0; e < examples; e++)
 		s.mark_starts[e] = s.starts[e] - e; /* one score fewer than there are texts */
+	assert_ok(memory_new(&s.guide_starts, examples, sizeof *s.guide_starts, "guides"));
+	for (int64_t e = 0; e < examples; e++)
+		s.guide_starts[e] = s.starts[e];
+	s.step.guides = s.guides;
+	s.step.guide_starts = s.guide_starts;
+	s.step.guide_width = s.guides ? (int64_t)number(row, "guide_width") : 0;
 	s.step.by_dot = json_member(row, "flops") != NULL;
 	s.step.has_gap = json_member(row, "gap") != NULL;
 	s.step.gap = s.step.has_gap ? number(row, "gap") : 0;
@@ -127,6 +135,8 @@ static void close_step(struct golden_step *s)
 	free(s->mark_starts);
 	free(s->marks);
 	free(s->targets);
+	free(s->guides);
+	free(s->guide_starts);
 	free(s->vectors);
 	free(s->scores);
 	free(s->texts);

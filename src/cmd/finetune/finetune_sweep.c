@@ -185,25 +185,6 @@ static enum status check_settings(const struct finetune_settings *settings)
 	return OK;
 }
 
-/* The identity of a model: the contents of all its files. */
-static enum status hash_model(const char *model, uint64_t *out)
-{
-	struct model_files files = {0};
-	enum status status;
-	*out = 0;
-	TRY_GOTO(model_files_look(&files, model ? model : ""), done);
-	for (int64_t i = 0; i < files.paths.count && status == OK; i++) {
-		const char *path = files.paths.names[i], *name = path_name(path);
-		int64_t bytes;
-		uint32_t crc = 0;
-		status = file_checksum(path, &bytes, &crc);
-		*out = hash64_combine(*out, hash64_combine(hash64(name, strlen(name)), crc));
-	}
-done:
-	model_files_release(&files);
-	return status;
-}
-
 /* Folds a file's contents into an identity. */
 static enum status add_file(uint64_t *hash, uint64_t kind, const char *path)
 {
@@ -235,7 +216,7 @@ static enum status hash_files(const struct finetune_settings *settings, uint64_t
 			TRY(add_file(out, 3 + k, files[k]));
 	if (!settings->distillation.teacher)
 		return OK;
-	TRY(hash_model(settings->distillation.teacher, &teacher));
+	TRY(model_files_hash(settings->distillation.teacher, &teacher));
 	*out = hash64_combine(*out, teacher);
 	return OK;
 }
@@ -248,7 +229,7 @@ static enum status take_models(struct finetune_sweep *self)
 			   *before = i > 0 ? self->runs[i - 1].settings.labeled.model : NULL;
 		uint64_t hash = before ? self->sweep.runs[i - 1].model : 0;
 		if (!before || !model || strcmp(model, before) != 0)
-			TRY(hash_model(model, &hash));
+			TRY(model_files_hash(model, &hash));
 		TRY(sweep_set_model(&self->sweep, i, model, hash));
 	}
 	return OK;
@@ -263,7 +244,7 @@ static enum status check_inputs(struct finetune_sweep *self, int64_t index)
 	TRY(hash_files(settings, &data));
 	if (data != self->sweep.data)
 		return sweep_data_have_changed(&self->sweep);
-	TRY(hash_model(model, &hash));
+	TRY(model_files_hash(model, &hash));
 	return sweep_set_model(&self->sweep, index, model, hash);
 }
 
