@@ -14,7 +14,7 @@
 /* With fewer updates, a model stays on the plateau where it has learned little more than word frequencies. */
 #define FEWEST_UPDATES 4000
 #define SMALLEST_BATCH 16
-/* Layers of the model whose steps are timed, which all cost the same, and how often. */
+/* Layers of the model whose steps are timed, which all cost the same, and how often at least. */
 #define MEASURED_LAYERS 4
 #define MEASURED_ROUNDS 3
 
@@ -49,19 +49,22 @@ static enum status time_step(struct benchmark *benchmark, const struct batch *ba
 }
 
 /* What a step of three micro-batches takes longer than a step of one is the time of two; the rest of it is the update of the
- * weights, of which a run has one for each batch: short runs, which need the estimate most, for SMALLEST_BATCH sequences. */
-static enum status time_batch(struct benchmark *benchmark, const struct batch *batch, double *out)
+ * weights, of which a run has one for each batch: short runs, which need the estimate most, for SMALLEST_BATCH sequences.
+ * Measures for `seconds`, because the pace of a few steps on a busy machine says little about that of a run. */
+static enum status time_batch(struct benchmark *benchmark, const struct batch *batch, double seconds, double *out)
 {
 	const struct batch batches[] = {*batch, *batch, *batch};
-	double one, three, each = 0, alone = 0;
+	double one, three, ones = 0, threes = 0;
+	int rounds = 0;
 	TRY(time_step(benchmark, batches, 1, &one)); /* warms up */
-	for (int i = 0; i < MEASURED_ROUNDS; i++) {
+	for (; rounds < MEASURED_ROUNDS || ones + threes < seconds; rounds++) {
 		TRY(time_step(benchmark, batches, 1, &one));
 		TRY(time_step(benchmark, batches, 3, &three));
-		each += (three - one) / 2 / MEASURED_ROUNDS;
-		alone += one / MEASURED_ROUNDS;
+		ones += one;
+		threes += three;
 	}
-	*out = each + fmax(0, alone - each) * batch->sequence_count / SMALLEST_BATCH;
+	double each = (threes - ones) / 2;
+	*out = (each + fmax(0, ones - each) * batch->sequence_count / SMALLEST_BATCH) / rounds;
 	return OK;
 }
 
@@ -78,10 +81,11 @@ static enum status measure_rank(const struct machine *machine, const struct mode
 	struct model_work work = {.tokens = length, .sequences = 1, .squares = (double)length * length};
 	double sequence = model_flops_of(&shape, model_heads_of_words(&shape), &work);
 	double wanted = room * budget_rate(machine, config->hidden_size) / ranks_count(machine->comm) / sequence;
-	int32_t sequences = (int32_t)fmin(fmax(wanted, 1), 64);
+	/* No more than a short run's batch: on a busy machine, what a step takes however small it is counts. */
+	int32_t sequences = (int32_t)fmin(fmax(wanted, 1), SMALLEST_BATCH);
 	TRY_GOTO(benchmark_batch(&batch, &shape, sequences, length, LENGTHS_FULL), done);
 	TRY_GOTO(benchmark_open(&benchmark, machine->backend, &shape, batch_capacity_of(&batch), length, true), done);
-	TRY_GOTO(time_batch(&benchmark, &batch, &taken), done);
+	TRY_GOTO(time_batch(&benchmark, &batch, 12 * room, &taken), done);
 	*out = taken > 0 ? model_training_flops(benchmark.model, &batch) / taken : 0;
 done:
 	benchmark_close(&benchmark);

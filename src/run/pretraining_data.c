@@ -316,6 +316,8 @@ enum status pretraining_open_evaluation(struct pretraining_data *data, int64_t i
 	const struct pretraining_phase *phase = &data->phases[index];
 	const struct run_data *text = &data->data;
 	const struct options *options = data->run->phases[index].options;
+	if (data->evaluation_sets)
+		return OK;
 	TRY(memory_new(&data->evaluation_sets, text->evaluation_count, sizeof *data->evaluation_sets, "evaluation sets"));
 	for (int64_t i = 0; i < text->evaluation_count; i++) {
 		const struct run_data_set *set = &text->evaluation[i];

@@ -327,6 +327,35 @@ static double usual_epochs(const struct pretraining_run *pretraining, int64_t to
 	return pretraining->initial.path ? floor(epochs / 4) : epochs;
 }
 
+/* What evaluations may take of the time in a run with a time limit. */
+#define EVALUATED_SHARE 0.1
+
+/* For a run with a time limit, in which there is time for `*steps` updates without evaluations: chooses how often to evaluate and
+ * save, and leaves the time of the evaluations out. A sequence that is scored costs a third of one that is trained on. */
+static enum status leave_time_to_evaluate(struct pretraining_run *pretraining, int64_t index, double *steps)
+{
+	const struct run_phase *phase = &pretraining->run->phases[index];
+	const struct pretraining_options *given = phase->options->settings;
+	const struct saving_options *saving = &phase->values->saving;
+	const int64_t *const every[] = {&saving->eval_steps, &saving->save_checkpoints_steps};
+	double scored = 0;
+	TRY(pretraining_open_evaluation(&pretraining->data, index));
+	for (int64_t i = 0; i < pretraining->data.evaluation_count; i++) {
+		const struct evaluation_set *set = &pretraining->data.evaluation_sets[i];
+		int64_t all = instances_per_epoch(set->instances), limit = set->whole ? 0 : given->eval_instances;
+		scored += (double)(limit > 0 ? smaller(all, limit) : all);
+	}
+	double each = scored / 3 / (double)phase->values->batch.train_batch_size;
+	/* At least twice: the first one tells the loop how long the last one will take. */
+	double wanted = fmin(fmax(fmin(*steps / 20, 5000), each / EVALUATED_SHARE), *steps / 2);
+	for (size_t i = 0; i < sizeof every / sizeof *every; i++)
+		if (options_is_open(phase->options, every[i]))
+			TRY(options_choose_integer(phase->options, every[i], (int64_t)fmax(wanted, 1)));
+	double apart = saving->eval_steps > 0 ? (double)saving->eval_steps : *steps;
+	*steps = apart < *steps ? *steps / (1 + each / apart) : *steps - each;
+	return OK;
+}
+
 /* The phase's length in steps, if it was given in epochs, in tokens, as a time, or not at all. */
 static enum status choose_steps(struct pretraining_run *pretraining, int64_t index)
 {
@@ -348,7 +377,9 @@ static enum status choose_steps(struct pretraining_run *pretraining, int64_t ind
 		return too_little_text(tokens, longest);
 	if (of_run->seconds > 0) {
 		TRY(tokens_in_time(pretraining, index, &mean, &steps));
-		steps = floor(steps / (mean * (double)batch_size));
+		steps /= mean * (double)batch_size;
+		TRY(leave_time_to_evaluate(pretraining, index, &steps));
+		steps = floor(steps);
 	} else if (length->num_train_tokens > 0) {
 		/* A little more, since the phase ends once the tokens have been seen. */
 		TRY(mean_length(pretraining, index, &mean));

@@ -227,13 +227,14 @@ static double phase_work(const struct run *run, int64_t index, int64_t *out_step
 /* Estimates the duration before the first step can be timed. */
 static void note_time(const struct run *run)
 {
+	const struct train_state *start = &run->start.state;
 	bool measured = run->machine->training_rate > 0;
 	double flops = 0, rate = budget_rate(run->machine, run->config.hidden_size);
 	int64_t steps = 0, left;
 	char count[FORMAT_BYTES], whole[FORMAT_BYTES], each[FORMAT_BYTES];
 	if (!is_first_rank(run->machine->comm) || run->machine->gemm_rate <= 0)
 		return;
-	for (int64_t i = run->start.state.phase.index; i < run->phase_count; i++) {
+	for (int64_t i = start->phase.index; i < run->phase_count; i++) {
 		double work = phase_work(run, i, &left);
 		flops += work * (double)(left > 0 ? left : 0);
 		steps += left > 0 ? left : 0;
@@ -241,15 +242,17 @@ static void note_time(const struct run *run)
 	if (steps == 0)
 		return;
 	double seconds = flops / rate, limit = run->phases[0].seconds;
-	double of_time = limit - run->start.state.elapsed, left_of_time = of_time - (clock_seconds() - run->opened);
+	double of_time = limit - start->elapsed, left_of_time = of_time - (clock_seconds() - run->opened);
 	if (limit > 0 && left_of_time <= 0)
 		return;
+	double pace = start->step > 0 ? (start->elapsed - start->begun) / (double)start->step : left_of_time / (double)steps;
 	if (limit > 0)
-		log_note("time: %s, enough for about %s of about %s (estimated from %s)", format_duration(whole, of_time),
-			 format_counted(count, (int64_t)((left_of_time) * (double)steps / seconds), "step", "steps"),
-			 format_duration(each, seconds / (double)steps),
-			 measured ? "this machine's speed in matrix products and in a few steps"
-				  : "this machine's speed in matrix products");
+		log_note("time: %s, enough for about %s of about %s, evaluations included (estimated from %s)",
+			 format_duration(whole, of_time), format_counted(count, (int64_t)(left_of_time / pace), "step", "steps"),
+			 format_duration(each, pace),
+			 start->step > 0 ? "its pace so far"
+			 : measured      ? "this machine's speed in matrix products and in a few steps"
+					 : "this machine's speed in matrix products");
 	else if (seconds < 60)
 		log_note("time: less than a minute for %s", format_counted(count, steps, "step", "steps"));
 	else

@@ -150,9 +150,9 @@ static enum status look_at_clock(struct training *training)
 	training->share_of_time = state->phase.time_is_up ? 1 : (state->elapsed - state->begun) / (usable - state->begun);
 	if (state->phase.time_is_up)
 		report_expect(&training->report, state->step + 1);
-	else if (steps >= 10)
-		report_expect(&training->report,
-			      state->step + (int64_t)ceil((usable - state->elapsed) * (double)state->step / state->seconds));
+	else if (steps >= 10) /* at the pace so far, evaluations included */
+		report_expect(&training->report, state->step + (int64_t)ceil((usable - state->elapsed) * (double)state->step /
+									     (state->elapsed - state->begun)));
 	return OK;
 }
 

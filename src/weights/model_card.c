@@ -232,6 +232,7 @@ static bool is_plain(const struct json *value)
 
 static void put_settings(struct buffer *out, const struct model_card *card)
 {
+	bool timed = card->settings && json_member(card->settings, "time");
 	if (!card->settings)
 		return;
 	buffer_text(out, "\n## Training\n\n| setting | value |\n|---|---|\n");
@@ -241,7 +242,11 @@ static void put_settings(struct buffer *out, const struct model_card *card)
 		buffer_text(out, "| ");
 		put_cell(out, member->key);
 		buffer_text(out, " | ");
-		put_value(out, member);
+		/* A run with a time limit recorded an estimate. */
+		if (timed && strcmp(member->key, "num_train_steps") == 0)
+			buffer_format(out, "%" PRId64, card->step);
+		else
+			put_value(out, member);
 		buffer_text(out, " |\n");
 	}
 }

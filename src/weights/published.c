@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/address.h"
 #include "base/error.h"
 #include "base/path.h"
 #include "base/text.h"
@@ -50,4 +51,5 @@ void published_hint(const char *path, const char *advice)
 			   strchr(path, '/') || has_no_owner(path) ? "" : "OWNER/", path);
 	else
 		error_hint("%s", advice);
+	hint_at_address(path);
 }

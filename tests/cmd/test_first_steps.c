@@ -51,11 +51,14 @@ static void models_that_are_not_there(void **state)
 		assert_program(2, "hf:bert-base-chinese downloads it", "%s --model bert-base-chinese", commands[i]);
 		assert_program(2, "give a run folder", "%s --model tests/e5-base", commands[i]);
 		assert_program(2, "give a run folder", "%s --model run-3", commands[i]);
+		assert_program(2, "bertc download ADDRESS", "%s --model https://example.org/bert.tar.gz", commands[i]);
 	}
 	assert_program(2, "hf:bert-base-uncased downloads it", "pretrain --corpus %s --out %s/x --model bert-base-uncased",
 		       corpus, test_folder);
 	assert_program(2, "hf:google-bert/bert-base-uncased downloads it",
 		       "pretrain --corpus %s --out %s/x --init_checkpoint google-bert/bert-base-uncased", corpus, test_folder);
+	assert_program(2, "with the tool of its store", "pretrain --corpus %s --out %s/x --init_checkpoint s3://bucket/bert",
+		       corpus, test_folder);
 	static const char *const mistyped[] = {"basse", "bert-base-uncase", "nobody/mine"};
 	for (size_t i = 0; i < sizeof mistyped / sizeof *mistyped; i++)
 		assert_program(2, "tiny|mini", "pretrain --corpus %s --out %s/x --model %s", corpus, test_folder, mistyped[i]);
