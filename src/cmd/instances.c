@@ -594,7 +594,7 @@ static enum status run_with(struct run *run, const struct options *options)
 	run->writer.max_seq_length = (int32_t)settings->max_seq_length;
 	run->writer.max_predictions = (int32_t)settings->instances.max_predictions_per_seq;
 	enum next_sentence kind = settings->instances.next_sentence;
-	run->writer.labeled = settings->pairs.count > 0 || kind == NEXT_SENTENCE_PAIRS || kind == NEXT_SENTENCE_ORDER;
+	run->writer.labeled = settings->pairs.count > 0 || (kind != NEXT_SENTENCE_NONE && kind != NEXT_SENTENCE_SINGLE);
 	if (settings->vocab.vocab_file != NULL)
 		TRY(open_tokenizer(run, options));
 	TRY(pool_create(&run->pool, (int)settings->device.threads));

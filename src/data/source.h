@@ -42,6 +42,7 @@ struct example_plan {
 		struct {
 			int64_t a_first, b_first;
 			int64_t a_tokens, b_tokens;
+			bool pair;   /* there is a segment B */
 			bool random; /* B does not follow A */
 		};
 		int64_t index; /* other sources: the index of the example in its set */

@@ -1,6 +1,7 @@
 /* The less common sources of instances: static files, mixtures, sentence order, single sentences, n-grams, segmented
  * words, a length band, pairs for rewriting. Also the walk of an epoch on several threads. */
 #include "data/pretraining/instances.h"
+#include <math.h>
 #include "instances_test.h"
 #include "data/pretraining/instance_files.h"
 #include "data/pretraining/rewriting.h"
@@ -34,13 +35,14 @@ static void unmask(struct instance *instance)
 static void test_walk(void **state)
 {
 	static const enum next_sentence kinds[] = {NEXT_SENTENCE_PAIRS, NEXT_SENTENCE_ORDER, NEXT_SENTENCE_NONE,
-						   NEXT_SENTENCE_SINGLE};
-	for (int kind = 0; kind < 4; kind++) {
+						   NEXT_SENTENCE_SINGLE, NEXT_SENTENCE_OVERLAP};
+	for (int kind = 0; kind < 5; kind++) {
 		struct instance_settings settings = usual_settings();
 		struct text_set set;
 		struct epoch_map whole, cut;
 		struct example_plan a, b;
 		settings.next_sentence = kinds[kind];
+		settings.overlap_share = 0.5;
 		assert_ok(text_set_open(&set, &shard, 1, &settings));
 		assert_ok(epoch_map_open(&whole, &set));
 		assert_int_equal(whole.range_count, 1);
@@ -136,6 +138,80 @@ static void test_single(void **state)
 		assert_int_equal(instance->next_label, -1);
 	}
 	free(seen);
+	instances_close(instances);
+}
+
+/* In this corpus every token occurs once, so all weigh the same. `continues`: ids that continue a word. Checks that the text b is
+ * a mixture of whole words of the text a and of the beginning of another one, and returns the number of tokens from a. */
+static int32_t check_mixture(const int32_t *a, int32_t count_a, const int32_t *b, int32_t count_b, const bool *continues)
+{
+	int32_t shared = 0, next_own = 0;
+	for (int32_t i = 0; i < count_b; i++) {
+		bool from_a = b[i] >= a[0] && b[i] < a[0] + count_a;
+		if (continues[b[i]])
+			assert_true(i > 0 && b[i - 1] == b[i] - 1);
+		if (!from_a) {
+			assert_true(next_own > 0 ? b[i] == next_own : map.sentence_begins[b[i]]);
+			next_own = b[i] + 1;
+		}
+		shared += from_a;
+	}
+	return shared;
+}
+
+/* Half of the documents are running text without a label. The others give pairs of a sentence and a mixture of its words with
+ * another text: only words of the sentence are masked, and as many labels are 0 as the similarities say. */
+static void test_overlap(void **state)
+{
+	struct instance_settings settings = usual_settings();
+	struct instances *instances;
+	struct instance_room room;
+	bool *continues = calloc(TRACED_VOCAB, sizeof(bool));
+	double similar = 0, variance = 0;
+	int64_t alone = 0, pairs = 0, apart = 0, alike = 0, orders = 0, labeled_0 = 0;
+	assert_non_null(continues);
+	for (int32_t id = FIRST_ID; id < map.end; id++)
+		continues[id] = id % 3 == 0 && !map.sentence_begins[id];
+	settings.next_sentence = NEXT_SENTENCE_OVERLAP;
+	settings.overlap_share = 0.5;
+	settings.short_seq_prob = 0;
+	settings.is_continuation = continues;
+	assert_ok(instances_open(&instances, &shard, 1, &settings));
+	int64_t count = instances_per_epoch(instances);
+	for (int64_t i = 0; i < 8 * count; i++) {
+		struct instance *instance = room_for(&room);
+		assert_ok(instances_get(instances, i, instance));
+		int32_t last_masked = instance->prediction_positions[instance->prediction_count - 1], first_b = 0;
+		unmask(instance);
+		if (instance->next_label == -1) {
+			for (int32_t t = 1; t < instance->length - 1; t++)
+				assert_true(instance->types[t] == 0 && instance->ids[t] == instance->ids[1] + t - 1);
+			alone++;
+			continue;
+		}
+		while (instance->types[first_b] == 0)
+			first_b++;
+		int32_t count_a = first_b - 2, count_b = instance->length - first_b - 1;
+		const int32_t *a = instance->ids + 1;
+		assert_true(map.sentence_begins[a[0]] && last_masked <= count_a);
+		for (int32_t t = 1; t < count_a; t++)
+			assert_int_equal(a[t], a[0] + t);
+		int32_t shared = check_mixture(a, count_a, instance->ids + first_b, count_b, continues);
+		double similarity = shared / sqrt((double)count_a * count_b);
+		similar += similarity;
+		variance += similarity * (1 - similarity);
+		labeled_0 += instance->next_label == 0;
+		apart += shared == 0;
+		alike += shared == count_b && count_b > 3;
+		for (int32_t t = 1; t < count_b; t++)
+			orders +=
+				a[0] <= instance->ids[first_b + t] && instance->ids[first_b + t] < instance->ids[first_b + t - 1];
+		pairs++;
+	}
+	assert_true(alone > count && pairs > count);
+	assert_true(apart > pairs / 5 && apart < pairs / 2 && alike > pairs / 50 && orders > pairs / 4);
+	assert_true(fabs((double)labeled_0 - similar) < 4 * sqrt(variance) && similar > 0.25 * (double)pairs);
+	free(continues);
 	instances_close(instances);
 }
 
@@ -583,9 +659,11 @@ static void test_rewriting(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_walk),        cmocka_unit_test(test_order),   cmocka_unit_test(test_single),
-		cmocka_unit_test(test_length_band), cmocka_unit_test(test_ngrams),  cmocka_unit_test(test_segmented),
-		cmocka_unit_test(test_static),      cmocka_unit_test(test_mixture), cmocka_unit_test(test_mixture_of_shards),
+		cmocka_unit_test(test_walk),        cmocka_unit_test(test_order),
+		cmocka_unit_test(test_single),      cmocka_unit_test(test_overlap),
+		cmocka_unit_test(test_length_band), cmocka_unit_test(test_ngrams),
+		cmocka_unit_test(test_segmented),   cmocka_unit_test(test_static),
+		cmocka_unit_test(test_mixture),     cmocka_unit_test(test_mixture_of_shards),
 		cmocka_unit_test(test_rewriting),
 	};
 	return cmocka_run_group_tests(tests, open_shard, close_shard);

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "data/pretraining/masking.h"
+#include "data/pretraining/overlap.h"
 #include "data/pretraining/walk.h"
 
 /* Initial capacity for the first samples of epochs. */
@@ -15,6 +16,7 @@
 struct shard_instances {
 	struct instances base;
 	struct text_set set;
+	float *weights; /* of tokens, for texts that share words; else NULL */
 
 	pthread_rwlock_t lock; /* guards the map and the known epochs; a walk changes them */
 	struct epoch_map map;
@@ -248,13 +250,13 @@ static void frame(const struct token_template *template, int64_t a, int64_t b, s
 /* Fills in ids and types. As long as A and B are too long together, the longer one (B if equal) loses a token at its front
  * or back; how many each loses is known beforehand, so only the sides are drawn. */
 static enum status spell_out(const struct shard_instances *instances, const struct example_plan *plan, struct rng *rng,
-			     struct instance *out)
+			     struct masking *scratch, struct instance *out)
 {
 	const struct instance_settings *settings = &instances->set.settings;
 	const struct text_set *set = &instances->set;
-	const struct token_template *template = instance_template(settings);
+	const struct token_template *template = plan->pair ? &settings->pair : &settings->single;
 	int64_t a = plan->a_tokens, b = plan->b_tokens, skip = plan->b_first;
-	if (template == &settings->single) {
+	if (!plan->pair) {
 		frame(template, a, 0, out);
 		out->next_label = -1;
 		return copy_text(set, plan->a_first, skip, a, out->ids + template->before);
@@ -272,8 +274,12 @@ static enum status spell_out(const struct shard_instances *instances, const stru
 	b -= cut_b;
 	frame(template, a, b, out);
 	out->next_label = plan->random;
-	TRY(copy_text(set, plan->a_first, front_a, a, out->ids + template->before));
-	return copy_text(set, plan->b_first, front_b, b, out->ids + template->before + a + template->between);
+	int32_t *text_a = out->ids + template->before, *text_b = text_a + a + template->between;
+	TRY(copy_text(set, plan->a_first, front_a, a, text_a));
+	TRY(copy_text(set, plan->b_first, front_b, b, text_b));
+	if (instances->weights != NULL)
+		out->next_label = overlap_mix(settings, instances->weights, rng, text_a, a, text_b, b, masking_scratch(scratch));
+	return OK;
 }
 
 static struct masking *take_scratch(struct shard_instances *instances)
@@ -306,9 +312,12 @@ static enum status shards_make(struct instances *base, const struct example_plan
 	if (scratch == NULL)
 		TRY(masking_create(&scratch, settings));
 	struct instance instance = instance_in(out);
-	enum status status = spell_out(instances, plan, &rng, &instance);
+	enum status status = spell_out(instances, plan, &rng, scratch, &instance);
 	if (status == OK) {
-		mask_instance(scratch, settings, &rng, &instance);
+		/* Words of a mixed text are not predicted: their order is no language. */
+		bool mixed = plan->pair && instances->weights != NULL;
+		int32_t end = mixed ? settings->pair.before + (int32_t)plan->a_tokens : instance.length;
+		mask_instance(scratch, settings, &rng, end, &instance);
 		instance_to_example(&instance, out);
 	}
 	return_scratch(instances, scratch);
@@ -324,6 +333,7 @@ static void shards_close(struct instances *base)
 		masking_free(instances->scratches[--instances->scratch_count]);
 	epoch_map_close(&instances->map);
 	text_set_close(&instances->set);
+	free(instances->weights);
 	free(instances->known);
 	free(instances);
 }
@@ -361,6 +371,8 @@ enum status instances_open(struct instances **out, const struct shard *shards, i
 	pthread_rwlock_init(&instances->lock, NULL);
 	pthread_mutex_init(&instances->scratch_lock, NULL);
 	TRY_GOTO(text_set_open(&instances->set, shards, shard_count, settings), fail);
+	if (settings->next_sentence == NEXT_SENTENCE_OVERLAP)
+		TRY_GOTO(overlap_weights(&instances->weights, shards, shard_count, settings), fail);
 	TRY_GOTO(epoch_map_open(&instances->map, &instances->set), fail);
 	TRY_GOTO(masking_create(&scratch, settings), fail);
 	return_scratch(instances, scratch);
@@ -425,4 +437,4 @@ struct batch_capacity instance_capacity(int32_t tokens, int32_t sequences, int32
 	return capacity;
 }
 
-const char *const next_sentence_names[] = {"pairs", "order", "none", "single", NULL};
+const char *const next_sentence_names[] = {"pairs", "order", "none", "single", "overlap", NULL};

@@ -14,8 +14,9 @@ enum pretraining_head {
 };
 
 /* What an instance consists of, and its label: pairs (BERT: does B follow A, or is it random?), order (ALBERT and
- * Megatron: are two neighboring segments swapped?), none (as much running text as fits), single (a sentence by itself). */
-enum next_sentence { NEXT_SENTENCE_PAIRS, NEXT_SENTENCE_ORDER, NEXT_SENTENCE_NONE, NEXT_SENTENCE_SINGLE };
+ * Megatron: are two neighboring segments swapped?), none (as much running text as fits), single (a sentence by itself),
+ * overlap (how many of their words do a sentence and a mixture of it with another one share?). */
+enum next_sentence { NEXT_SENTENCE_PAIRS, NEXT_SENTENCE_ORDER, NEXT_SENTENCE_NONE, NEXT_SENTENCE_SINGLE, NEXT_SENTENCE_OVERLAP };
 extern const char *const next_sentence_names[]; /* "pairs", "order", ...; ends with NULL */
 
 /* Share of tokens masked in every evaluation, whatever a model was trained with: only scores at the same share are comparable. */
@@ -31,6 +32,8 @@ struct instance_settings {
 	bool whole_word_mask;
 	int32_t max_ngram; /* most consecutive words masked together, n of them drawn with weight 1/n; 0, 1 = single words */
 	enum next_sentence next_sentence;
+	double overlap_share; /* NEXT_SENTENCE_OVERLAP: the share of documents that give such pairs; the others are running text
+			       */
 	bool shuffle;
 	bool one_segment; /* the model has one segment type: instances of two segments are ERR_USAGE */
 	/* From the vocabulary: */
@@ -40,14 +43,23 @@ struct instance_settings {
 	bool segmented_words;               /* shards may hold vocab_size + id: entry `id`, which continues the previous word */
 };
 
-/* Do these instances consist of two segments? */
+/* Do instances of this kind consist of two segments? */
+static inline bool next_sentence_is_pair(enum next_sentence kind)
+{
+	return kind != NEXT_SENTENCE_NONE && kind != NEXT_SENTENCE_SINGLE;
+}
 static inline bool instance_is_pair(const struct instance_settings *settings)
 {
-	return settings->next_sentence == NEXT_SENTENCE_PAIRS || settings->next_sentence == NEXT_SENTENCE_ORDER;
+	return next_sentence_is_pair(settings->next_sentence);
+}
+/* Special tokens of an instance of this kind. */
+static inline const struct token_template *template_of(const struct instance_settings *settings, enum next_sentence kind)
+{
+	return next_sentence_is_pair(kind) ? &settings->pair : &settings->single;
 }
 static inline const struct token_template *instance_template(const struct instance_settings *settings)
 {
-	return instance_is_pair(settings) ? &settings->pair : &settings->single;
+	return template_of(settings, settings->next_sentence);
 }
 /* The error of an instance of two segments for such a model; `what` it is from. */
 MUST_USE enum status instances_one_segment(const char *what);

@@ -45,6 +45,11 @@ void masking_free(struct masking *masking)
 	free(masking);
 }
 
+int32_t *masking_scratch(struct masking *masking)
+{
+	return masking->order;
+}
+
 /* min(limit, max(1, length * probability)), with halves rounded to even as in Python's round(). */
 int32_t instance_predictions(const struct instance_settings *settings, int32_t length)
 {
@@ -69,10 +74,11 @@ static bool is_continuation(const struct instance_settings *settings, int32_t id
 
 /* Lists everything except [CLS] and [SEP]. With whole-word masking, a continuation joins the word before it; as in Google's
  * code, even across the [SEP] if truncation has left a continuation at the front of B. */
-static int32_t find_words(const struct instance_settings *settings, const struct instance *instance, struct word *words)
+static int32_t find_words(const struct instance_settings *settings, const struct instance *instance, int32_t end,
+			  struct word *words)
 {
 	int32_t count = 0;
-	for (int32_t i = 0; i < instance->length; i++) {
+	for (int32_t i = 0; i < end; i++) {
 		int32_t id = instance->ids[i];
 		if (is_separator(settings, id))
 			continue;
@@ -185,11 +191,12 @@ static int32_t mask_ngrams(struct masking *masking, const struct instance_settin
 	return chosen;
 }
 
-void mask_instance(struct masking *masking, const struct instance_settings *settings, struct rng *rng, struct instance *out)
+void mask_instance(struct masking *masking, const struct instance_settings *settings, struct rng *rng, int32_t end,
+		   struct instance *out)
 {
 	int32_t *labels = masking->labels;
-	int32_t wanted = instance_predictions(settings, out->length);
-	int32_t word_count = find_words(settings, out, masking->words);
+	int32_t wanted = instance_predictions(settings, end);
+	int32_t word_count = find_words(settings, out, end, masking->words);
 	drop_marks(settings, out);
 	int32_t chosen = settings->max_ngram > 1 ? mask_ngrams(masking, settings, rng, word_count, wanted, out)
 						 : mask_words(masking, settings, rng, word_count, wanted, out);

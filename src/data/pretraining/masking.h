@@ -8,7 +8,11 @@
 struct masking; /* scratch memory for instances of these settings, for one thread at a time */
 MUST_USE enum status masking_create(struct masking **out, const struct instance_settings *settings);
 void masking_free(struct masking *masking);
-/* Masks out->ids[length] in place and lists the predictions in ascending order of position, with weight 1. */
-void mask_instance(struct masking *masking, const struct instance_settings *settings, struct rng *rng, struct instance *out);
+/* Room for max_seq_length numbers between calls of mask_instance(). */
+int32_t *masking_scratch(struct masking *masking);
+/* Masks some of the first `end` tokens of out->ids[length] in place and lists the predictions in ascending order of position,
+ * with weight 1. */
+void mask_instance(struct masking *masking, const struct instance_settings *settings, struct rng *rng, int32_t end,
+		   struct instance *out);
 
 #endif

@@ -11,15 +11,15 @@
 #define BLOCK 4096 /* sentences per block; whole memory pages are read anyway */
 
 /* Counts the tokens of a block of sentences, using a buffer that grows to the longest sentence. */
-static enum status count_block(const struct shard *shard, int64_t first, int64_t end, int32_t vocab_size, int64_t *counts,
-			       int32_t **ids, int64_t *capacity)
+static enum status count_block(const struct shard *shard, int64_t first, int64_t end, int32_t vocab_size, bool segmented_words,
+			       int64_t *counts, int32_t **ids, int64_t *capacity)
 {
 	for (int64_t sentence = first; sentence < end; sentence++) {
 		int32_t length = shard_length(shard, sentence);
 		TRY(memory_grow(ids, capacity, length, sizeof **ids, "tokens of a sentence"));
-		TRY(shard_tokens(shard, sentence, 0, length, vocab_size, *ids));
+		TRY(shard_tokens(shard, sentence, 0, length, vocab_size * (segmented_words ? 2 : 1), *ids));
 		for (int32_t i = 0; i < length; i++)
-			counts[(*ids)[i]]++;
+			counts[(*ids)[i] % vocab_size]++;
 	}
 	return OK;
 }
@@ -46,24 +46,33 @@ static void conclude(const int64_t *counts, int32_t vocab_size, struct token_fre
 	out->frequent_share = (double)most / (double)out->counted;
 }
 
-enum status token_frequencies_measure(const struct shard *shards, int64_t shard_count, int32_t vocab_size,
-				      struct token_frequencies *out)
+enum status token_counts(const struct shard *shards, int64_t shard_count, int32_t vocab_size, bool segmented_words,
+			 int64_t *counts)
 {
-	int64_t tokens = 0, *counts = NULL, capacity = 0;
+	int64_t tokens = 0, capacity = 0;
 	int32_t *ids = NULL;
 	enum status status = OK;
 	for (int64_t s = 0; s < shard_count; s++)
 		tokens += shards[s].token_count;
 	int64_t stride = tokens / TOKENS_COUNTED + 1;
-	TRY(memory_new(&counts, vocab_size, sizeof *counts, "token counts"));
 	for (int64_t s = 0; s < shard_count; s++)
 		for (int64_t first = 0; first < shards[s].sentence_count; first += stride * BLOCK) {
 			int64_t end = first + BLOCK < shards[s].sentence_count ? first + BLOCK : shards[s].sentence_count;
-			TRY_GOTO(count_block(&shards[s], first, end, vocab_size, counts, &ids, &capacity), done);
+			TRY_GOTO(count_block(&shards[s], first, end, vocab_size, segmented_words, counts, &ids, &capacity), done);
 		}
-	conclude(counts, vocab_size, out);
 done:
 	free(ids);
+	return status;
+}
+
+enum status token_frequencies_measure(const struct shard *shards, int64_t shard_count, int32_t vocab_size,
+				      struct token_frequencies *out)
+{
+	int64_t *counts = NULL;
+	TRY(memory_new(&counts, vocab_size, sizeof *counts, "token counts"));
+	enum status status = token_counts(shards, shard_count, vocab_size, false, counts);
+	if (status == OK)
+		conclude(counts, vocab_size, out);
 	free(counts);
 	return status;
 }

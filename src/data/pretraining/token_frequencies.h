@@ -2,6 +2,7 @@
 #ifndef DATA_PRETRAINING_TOKEN_FREQUENCIES_H
 #define DATA_PRETRAINING_TOKEN_FREQUENCIES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "base/error.h"
 #include "data/shard.h"
@@ -13,6 +14,12 @@ struct token_frequencies {
 	int32_t frequent_id;
 	int64_t counted; /* tokens counted */
 };
+
+/* Adds the occurrences of each entry of the vocabulary to counts[vocab_size]: of all shards, or, if they have more than 32
+ * million tokens, of blocks of sentences spread evenly over them. With `segmented_words`, entries may be marked as in
+ * instance_settings. */
+MUST_USE enum status token_counts(const struct shard *shards, int64_t shard_count, int32_t vocab_size, bool segmented_words,
+				  int64_t *counts);
 
 /* Counts the tokens of all shards; if there are more than 32 million, only those in blocks of sentences spread evenly over
  * the shards, which gives the entropy to about 0.001. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/numbers.h"
 
 #define SEQUENCE_LENGTH_MAX (1 << 20)
 /* How often a document is drawn for a random second segment until it is a different one. */
@@ -41,6 +42,8 @@ static enum status check_settings(const struct instance_settings *settings)
 				 settings->min_seq_length, settings->max_seq_length);
 	if (!(settings->masked_lm_prob >= 0 && settings->masked_lm_prob <= 1))
 		return error_set(ERR_USAGE, "masked_lm_prob %g must lie between 0 and 1", settings->masked_lm_prob);
+	if (!(settings->overlap_share >= 0 && settings->overlap_share <= 1))
+		return error_set(ERR_USAGE, "overlap_share %g must lie between 0 and 1", settings->overlap_share);
 	if (!(settings->short_seq_prob >= 0 && settings->short_seq_prob <= 1))
 		return error_set(ERR_USAGE, "short_seq_prob %g must lie between 0 and 1", settings->short_seq_prob);
 	int32_t size = settings->vocab_size;
@@ -260,6 +263,30 @@ static bool next_single(struct walker *walker, struct example_plan *plan)
 	return true;
 }
 
+/* A sentence, or the beginning of one, and as much of another text as it is to be mixed with: of what follows, or of another
+ * document. */
+static bool next_overlap(struct walker *walker, struct example_plan *plan)
+{
+	int64_t half = walker->set->room / 2; /* of the two texts each */
+	if (walker->next == walker->last)
+		return false;
+	int64_t sentence = walker->next++;
+	plan->a_first = walker->sentence_base + sentence;
+	plan->a_tokens = smaller(shard_length(walker->shard, sentence), half);
+	if (plan->a_tokens > 0 && rng_below(&walker->rng, 2) == 0)
+		plan->a_tokens = 1 + rng_below(&walker->rng, (uint32_t)plan->a_tokens);
+	int64_t wanted = smaller(half, plan->a_tokens / 2 + 1 + rng_below(&walker->rng, (uint32_t)plan->a_tokens + 1));
+	if (walker->next < walker->last && rng_below(&walker->rng, 3) == 0) {
+		plan->b_first = plan->a_first + 1;
+		for (int64_t i = walker->next; i < walker->last && plan->b_tokens < wanted; i++)
+			plan->b_tokens += shard_length(walker->shard, i);
+	} else {
+		random_segment(walker, wanted, plan);
+	}
+	plan->b_tokens = smaller(plan->b_tokens, wanted);
+	return true;
+}
+
 /* Starts the walker's current document: finds its sentences and draws the target length. */
 static void open_document(struct walker *walker)
 {
@@ -273,10 +300,14 @@ static void open_document(struct walker *walker)
 	walker->skipped = 0;
 	walker->open = true;
 	walker->rng = rng_start(settings->seed, RNG_DOCUMENT, (uint64_t)walker->epoch << 32 | (uint64_t)walker->document);
-	int64_t shortest = instance_is_pair(settings) ? 2 : 1;
-	walker->target = set->room;
+	walker->kind = settings->next_sentence;
+	if (walker->kind == NEXT_SENTENCE_OVERLAP && rng_double(&walker->rng) >= settings->overlap_share)
+		walker->kind = NEXT_SENTENCE_NONE;
+	int64_t shortest = next_sentence_is_pair(walker->kind) ? 2 : 1;
+	int64_t room = settings->max_seq_length - template_size(template_of(settings, walker->kind));
+	walker->target = room;
 	if (rng_double(&walker->rng) < settings->short_seq_prob)
-		walker->target = shortest + rng_below(&walker->rng, (uint32_t)(set->room - shortest + 1));
+		walker->target = shortest + rng_below(&walker->rng, (uint32_t)(room - shortest + 1));
 }
 
 struct walker walk_from(const struct text_set *set, int64_t epoch, int64_t document, int64_t end)
@@ -308,10 +339,11 @@ struct mark walk_mark(const struct walker *walker)
 			     .open = walker->open};
 }
 
-static void measure(const struct text_set *set, struct example_plan *plan)
+static void measure(const struct walker *walker, struct example_plan *plan)
 {
-	const struct instance_settings *settings = &set->settings;
-	int64_t length = plan->a_tokens + plan->b_tokens + template_size(instance_template(settings));
+	const struct instance_settings *settings = &walker->set->settings;
+	plan->pair = next_sentence_is_pair(walker->kind);
+	int64_t length = plan->a_tokens + plan->b_tokens + template_size(template_of(settings, walker->kind));
 	plan_single(plan, length < settings->max_seq_length ? (int32_t)length : settings->max_seq_length);
 	plan->labels[HEAD_MASKED_WORDS] = instance_predictions(settings, plan->tokens);
 	plan->labels[HEAD_NEXT_SENTENCE] = 1;
@@ -319,18 +351,19 @@ static void measure(const struct text_set *set, struct example_plan *plan)
 
 bool walk_next(struct walker *walker, struct example_plan *out)
 {
-	static bool (*const next[])(struct walker *, struct example_plan *) = {next_pair, next_order, next_text, next_single};
+	static bool (*const next[])(struct walker *, struct example_plan *) = {next_pair, next_order, next_text, next_single,
+									       next_overlap};
 	const struct instance_settings *settings = &walker->set->settings;
 	while (walker->document < walker->end) {
 		if (!walker->open)
 			open_document(walker);
 		*out = (struct example_plan){0};
-		if (!next[settings->next_sentence](walker, out)) {
+		if (!next[walker->kind](walker, out)) {
 			walker->open = false;
 			walker->document++;
 			continue;
 		}
-		measure(walker->set, out);
+		measure(walker, out);
 		if (out->tokens >= settings->min_seq_length)
 			return true;
 	}

@@ -12,7 +12,7 @@ struct text_set {
 	int64_t shard_count;
 	int64_t *document_base, *sentence_base; /* [shard_count + 1] global number of the first one in each shard */
 	struct instance_settings settings;
-	int32_t room; /* tokens of text that fit an instance */
+	int32_t room; /* tokens of text that fit an instance of two segments, if there are such instances */
 };
 MUST_USE enum status text_set_open(struct text_set *out, const struct shard *shards, int64_t shard_count,
 				   const struct instance_settings *settings);
@@ -29,6 +29,7 @@ struct walker {
 	const struct text_set *set;
 	int64_t epoch, document, end;
 	/* Within the document: */
+	enum next_sentence kind; /* of its instances */
 	const struct shard *shard;
 	int64_t sentence_base;     /* global number of the shard's sentence 0 */
 	int64_t first, last, next; /* its sentences are [first, last) of the shard; `next` comes next */
