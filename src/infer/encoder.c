@@ -317,7 +317,7 @@ static enum status take_layer(struct pass *pass, int32_t layer)
 {
 	struct encoder *encoder = pass->encoder;
 	struct session *session = encoder->session;
-	struct tensor rows = activations_output(session->activations);
+	struct tensor rows = activations_hidden(session->activations, layer - 1);
 	bool fetched = false;
 	for (int32_t i = 0; i < layer_count(pass->wish); i++) {
 		if (chosen_layer(pass, i) != layer)

@@ -63,7 +63,7 @@ static bool is_normed(const struct activations *a, int32_t layer)
 	return !model_form_of(config)->pre_norm || layer < 0 || layer + 1 == config->num_hidden_layers;
 }
 
-static struct tensor hidden_states(const struct activations *a, int32_t layer)
+struct tensor activations_hidden(const struct activations *a, int32_t layer)
 {
 	return is_normed(a, layer) ? layer_input(a, layer + 1) : a->layers[layer].output_sum;
 }
@@ -288,7 +288,7 @@ void model_await(const struct model *model)
 static void tap_forward(const struct activations *a, int32_t layer)
 {
 	if (a->taps)
-		a->taps->forward(a->taps->context, layer, hidden_states(a, layer));
+		a->taps->forward(a->taps->context, layer, activations_hidden(a, layer));
 }
 
 static void tap_backward(const struct activations *a, int32_t layer)

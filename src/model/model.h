@@ -234,6 +234,9 @@ void model_await(const struct model *model);
 void model_forward(const struct model *model, struct activations *activations, struct replica *replica, const struct batch *batch,
 		   bool dropout);
 struct tensor activations_output(const struct activations *activations);
+/* A layer's hidden states as transformers gives them, (T,H): with pre-norm, those of all but the last are not normed. Layer -1 is
+ * the embeddings. Outside of training, only of the last layer that was computed. */
+struct tensor activations_hidden(const struct activations *activations, int32_t layer);
 
 /* Additional learning from the outputs of layers (T,H); layer -1 is the embeddings. */
 struct layer_taps {
