@@ -126,12 +126,6 @@ static void columns_that_count_are_no_words(void **state)
 	put_file("turned.txt", "wal wai\nwal waj\nwam wak\nwam wan\nwal NN\n");
 	assert_program(0, "has 2 different ones, and that of the tags 5: if they are the other way round",
 		       TRAIN("turned", "tagging", "turned.txt", ""));
-	put_file("odd.txt", "wai PER-B\nwaj PER-I\nwak O\n");
-	assert_program(0, "tags such as 'PER-I' may belong to a scheme that is not known",
-		       TRAIN("odd", "tagging", "odd.txt", ""));
-	put_file("odd.txt", "wai b-PER\nwaj i-PER\nwak o\n");
-	assert_program(0, "tags such as 'i-PER' may belong to a scheme that is not known",
-		       TRAIN("odd2", "tagging", "odd.txt", ""));
 	put_file("counted.txt", refused[0].text);
 	assert_program(0, "word 2, tag 3", TRAIN("counted", "tagging", "counted.txt", "--text_column 2 --label_column 3"));
 	put_file("bank.conllu", "# text = wai waj\n1-2\twaiwaj\t_\t_\t_\t_\t_\t_\t_\t_\n1\twai\ta\tNOUN\tNN\t_\t0\troot\t_\t_\n"
@@ -143,6 +137,44 @@ static void columns_that_count_are_no_words(void **state)
 	assert_program(0, "a treebank in CoNLL-U", PREDICT("bank", "bank.conllu"));
 	assert_answers(2);
 	assert_program(0, "(word 2, tag 5)", TRAIN("xpos", "tagging", "bank.conllu", "--label_column 5"));
+}
+
+/* Tags of which all but one have the letters of a scheme, but in a form that is not known. */
+static void tags_of_unknown_schemes_are_named(void **state)
+{
+	static const struct {
+		const char *text, *tag; /* NULL: they are plain */
+	} files[] = {
+		{"wai PER-B\nwaj PER-I\nwak O\n", "PER-I"},
+		{"wai b-PER\nwaj i-PER\nwak o\n", "i-PER"},
+		{"wai B:PER\nwaj I:PER\nwak O\n", "I:PER"},
+		{"wai BPER\nwaj IPER\nwak O\n", "IPER"},
+		{"wai B-PER\nwaj I-PER\nwak 0\nwal 0\n", "I-PER"},
+		{"wai B-PER\nwak O-O\nwal O-O\n", "B-PER"},
+		{"wai W-PER\nwaj B-PER\nwak E-PER\nwal W-LOC\nwam W-LOC\nwam O\n", "W-LOC"},
+		{"wai B\xE2\x80\x93PER\nwaj I\xE2\x80\x93PER\nwak O\n", "I\xE2\x80\x93PER"},
+		{"wai LOC\nwaj MISC\nwak O\n", NULL},
+		{"wai IN\nwaj BIN\nwak NN\n", NULL},
+		{"wai B-A\nwaj NN\nwak VB\nwal VB\n", NULL},
+	};
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		char out[32], said[100];
+		snprintf(out, sizeof out, "scheme%zu", i);
+		snprintf(said, sizeof said, "tags such as '%s' may belong to a scheme that is not known", files[i].tag);
+		put_file("odd.txt", files[i].text);
+		assert_program(0, files[i].tag ? said : "the tags have no prefixes",
+			       "finetune --no_progress " CPU "--task tagging --max_seq_length 32 --num_train_steps 1 "
+			       "--model %s/base --out %s/%s --train %s/odd.txt",
+			       test_folder, test_folder, out, test_folder);
+	}
+	put_file("right.txt", "wai B-PER\nwaj I-PER\nwak O\n");
+	assert_program(0, "IOB2", TRAIN("right", "tagging", "right.txt", ""));
+	assert_not_said("not allowed by");
+	assert_program(0, "", EVALUATE("right", "right.txt"));
+	assert_not_said("not allowed by");
+	put_file("wrong.txt", "wai I-PER\nwaj I-PER\nwak O\n");
+	assert_program(0, "wrong.txt': 1 tag is not allowed by the rules of IOB2 and scored as predict would print it",
+		       EVALUATE("right", "wrong.txt"));
 }
 
 /* Semicolons between fields and decimal commas, as spreadsheets of many countries write them. */
@@ -163,6 +195,7 @@ int main(void)
 		cmocka_unit_test(pairs_of_texts_have_headers),
 		cmocka_unit_test(headers_of_words_are_recognized_by_usual_names),
 		cmocka_unit_test(columns_that_count_are_no_words),
+		cmocka_unit_test(tags_of_unknown_schemes_are_named),
 		cmocka_unit_test(decimal_commas_are_named),
 	};
 	return cmocka_run_group_tests(tests, setup, test_folder_drop);

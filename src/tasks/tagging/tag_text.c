@@ -597,29 +597,50 @@ static enum status check_tags_differ(const struct task_state *state, const struc
 			    "there is nothing to tell apart: say which column has the tags, counted from 1, with --label_column");
 }
 
-/* PER-B and b-PER: a scheme's letters, but not as any scheme that is known writes them. */
-static bool has_odd_letter(const char *tag)
+/* PER-B, b-PER, and B:PER: a scheme's letters, but not as any scheme that is known writes them; or as one writes them, beside
+ * words outside of entities that are not O. */
+static bool has_scheme_letter(const char *tag)
 {
 	size_t size = strlen(tag);
-	bool behind = size > 2 && strchr("-_", tag[size - 2]) && strchr("BIESLUM", tag[size - 1]);
-	return behind || (size > 2 && strchr("bieslum", tag[0]) && strchr("-_", tag[1]));
+	bool behind = size > 2 && strchr("-_", tag[size - 2]) && strchr("BIESLUMW", tag[size - 1]);
+	return behind || (size > 2 && strchr("BIESLUMWbieslumw", tag[0]) && !isalnum((unsigned char)tag[1]));
 }
 
+/* IPER where there is BPER as well. */
+static bool is_joined(const struct tag_text *text, const char *tag)
+{
+	for (int64_t w = 0; tag[0] == 'I' && strlen(tag) > 2 && w < text->word_count; w++)
+		if (text->tags[w][0] == 'B' && strcmp(text->tags[w] + 1, tag + 1) == 0)
+			return true;
+	return false;
+}
+
+/* A scheme is suspected if all tags but one, that of the words outside of entities, have its letters. */
 static void note_plain_tags(const struct tag_text *text)
 {
-	const char *odd = NULL;
-	int64_t others = 0;
+	const char *odd = NULL, *inside = NULL, *outside = NULL;
+	bool others = false, joined = true;
 	for (int64_t w = 0; w < text->word_count; w++) {
-		if (has_odd_letter(text->tags[w]))
-			odd = text->tags[w];
-		else
-			others += strcmp(text->tags[w], "O") != 0 && strcmp(text->tags[w], "o") != 0;
+		const char *tag = text->tags[w];
+		bool is_odd = has_scheme_letter(tag);
+		odd = is_odd ? tag : odd;
+		inside = tag[0] == 'I' ? tag : inside;
+		if (is_odd || strcmp(tag, "O") == 0 || strcmp(tag, "o") == 0)
+			continue;
+		joined = joined && strchr("BI", tag[0]);
+		others = others || (outside && strcmp(tag, outside) != 0);
+		outside = outside ? outside : tag;
 	}
-	if (odd && others == 0)
-		log_warning("tags such as '%.60s' may belong to a scheme that is not known: each word is tagged separately, and "
-			    "there are no "
-			    "entities. If it begins an entity or goes on with one, write B-TYPE and I-TYPE",
-			    odd);
+	if (!odd && joined && inside && is_joined(text, inside))
+		odd = inside;
+	else if (others)
+		odd = NULL;
+	if (odd)
+		log_warning(
+			"tags such as '%.60s' may belong to a scheme that is not known: each word is tagged separately, and "
+			"there are no entities. If it begins an entity or goes on with one, write B-TYPE and I-TYPE, and O for "
+			"words outside of entities",
+			odd);
 	else
 		log_note("the tags have no prefixes: each word is tagged separately, and there are no entities");
 }
@@ -661,9 +682,11 @@ static enum status find_scheme(struct task_state *state, const struct tag_text *
 }
 
 /* Rewrites the tags of the files in the form of the labels. */
-static enum status rewrite_tags(const struct task_state *state, struct tag_text *text)
+static enum status rewrite_tags(const struct task_state *state, struct tag_text *text, enum task_use use)
 {
 	struct tag_form from, to;
+	int64_t repaired = 0;
+	char number[FORMAT_BYTES];
 	struct tag *tags;
 	struct buffer name = {0};
 	enum status status = OK;
@@ -688,8 +711,15 @@ static enum status rewrite_tags(const struct task_state *state, struct tag_text 
 		buffer_clear(&name);
 		tag_write(&name, tags[w], to);
 		TRY_GOTO(buffer_status(&name), done);
+		repaired += strcmp(buffer_string(&name), text->tags[w]) != 0;
 		TRY_GOTO(string_store_copy(&text->strings, buffer_string(&name), name.size, &text->tags[w]), done);
 	}
+	if (repaired > 0 && use == TASK_SCORE && from.scheme == to.scheme)
+		log_warning(
+			"'%s': %s not allowed by the rules of %s and scored as predict would print %s, so the accuracy is not "
+			"that of the file's own tags; entities are the same",
+			text->files[0].name, format_counted(number, repaired, "tag is", "tags are"), tag_scheme_name(to.scheme),
+			repaired == 1 ? "it" : "them");
 done:
 	free(tags);
 	buffer_release(&name);
@@ -735,7 +765,7 @@ enum status tag_text_read(struct tag_text **out, struct task_state *state, enum 
 		tagging_settings(state)->words = find_words(text);
 	}
 	if (tagged)
-		TRY_GOTO(rewrite_tags(state, text), failed);
+		TRY_GOTO(rewrite_tags(state, text, use), failed);
 	*out = text;
 	return OK;
 failed:
