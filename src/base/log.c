@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/buffer.h"
+#include "base/hash.h"
 #include "base/text.h"
 
 #define REDRAW_SECONDS 0.1
@@ -233,6 +234,32 @@ void log_warning(const char *format, ...)
 	va_start(arguments, format);
 	say(NULL, "\033[33m", "warning: ", format, arguments);
 	va_end(arguments);
+}
+
+/* The hashes of the warnings that were printed once; more than these are printed again. */
+static uint64_t once[256];
+static size_t once_count;
+
+void log_warning_once(const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+	va_start(arguments, format);
+	int size = vasprintf(&text, format, arguments);
+	va_end(arguments);
+	if (size < 0)
+		return;
+	uint64_t hash = hash64(text, (size_t)size);
+	bool known = false;
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < once_count && !known && !warning_taker; i++)
+		known = once[i] == hash;
+	if (!known && once_count < sizeof once / sizeof *once)
+		once[once_count++] = hash;
+	pthread_mutex_unlock(&lock);
+	if (!known)
+		log_warning("%s", text);
+	free(text);
 }
 
 void log_warnings_to(log_warning_taker *take, void *context)

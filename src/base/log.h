@@ -17,6 +17,8 @@ extern bool log_progress; /* false: neither progress bars nor the lines that rep
 void log_note(const char *format, ...) PRINTF_LIKE(1, 2);
 void log_detail(const char *format, ...) PRINTF_LIKE(1, 2);
 void log_warning(const char *format, ...) PRINTF_LIKE(1, 2);
+/* A warning that the same command would give each time it reads a file: printed once. */
+void log_warning_once(const char *format, ...) PRINTF_LIKE(1, 2);
 /* Like log_note(), for a run's results and where they are: written to the file last given to log_results_to() (NULL, the default:
  * standard error). */
 void log_result(const char *format, ...) PRINTF_LIKE(1, 2);

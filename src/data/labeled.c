@@ -18,9 +18,11 @@ void labeled_form(struct labeled_set *set, int head, int32_t width, int32_t row_
 /* Makes room in an array for `more` elements after the first `used`. */
 #define GROW(array, capacity, used, more) memory_grow(&(array), &(capacity), (used) + (more), sizeof *(array), "labeled examples")
 
-enum status labeled_part(struct labeled_set *set, double weight)
+enum status labeled_part(struct labeled_set *set, const char *name, double weight)
 {
 	TRY(GROW(set->parts, set->part_capacity, set->part_count, 1));
+	TRY(GROW(set->part_names, set->name_capacity, set->part_count, 1));
+	set->part_names[set->part_count] = name;
 	set->parts[set->part_count++] = (struct labeled_part){.first = set->example_count, .weight = weight};
 	return OK;
 }
@@ -108,6 +110,7 @@ void labeled_release(struct labeled_set *set)
 	free(set->seconds);
 	free(set->ids);
 	free(set->parts);
+	free(set->part_names);
 	for (int h = 0; h < BATCH_HEADS; h++) {
 		free(set->items[h].starts);
 		free(set->items[h].rows);

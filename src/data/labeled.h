@@ -36,14 +36,15 @@ struct labeled_set {
 	struct labeled_items items[BATCH_HEADS];
 	int32_t longest, most_sequences; /* tokens of a sequence; sequences of an example */
 	struct labeled_part *parts;      /* [part_count] none of them empty; 0: the set is one part */
+	const char **part_names;         /* [part_count] not copied; NULL: it has none */
 	int64_t part_count;
-	int64_t example_capacity, sequence_capacity, second_capacity, capacity, part_capacity; /* private */
+	int64_t example_capacity, sequence_capacity, second_capacity, capacity, part_capacity, name_capacity; /* private */
 };
 
 /* Sets the form of a head's labels. */
 void labeled_form(struct labeled_set *set, int head, int32_t width, int32_t row_width, bool values);
 /* Starts a part with the example that comes next. If one part has a weight, all must. */
-MUST_USE enum status labeled_part(struct labeled_set *set, double weight);
+MUST_USE enum status labeled_part(struct labeled_set *set, const char *name, double weight);
 /* Starts the next example. */
 MUST_USE enum status labeled_begin(struct labeled_set *set);
 /* Adds a sequence to the example: `count` ids, the first `second` of which belong to segment 0. */

@@ -17,8 +17,13 @@ struct row_hashes {
 /* The hashes of all texts, or only the `most` smallest; 0: all. */
 MUST_USE enum status row_hashes_make(struct row_hashes *out, const struct labeled_set *set, int64_t most);
 void row_hashes_release(struct row_hashes *hashes);
-/* How many examples of a set have a text whose hash is known, among those that were not left out (*out_examined). */
-int64_t row_hashes_count(const struct row_hashes *hashes, const struct labeled_set *set, int64_t *out_examined);
+struct row_matches {
+	int64_t examined;      /* examples whose hashes were not left out */
+	int64_t found;         /* of these, those whose text is known */
+	int64_t swap_examined; /* pairs of texts whose hashes were not left out when their texts are swapped */
+	int64_t swapped;       /* of these, those that are known, but not as they are */
+};
+MUST_USE enum status row_hashes_count(struct row_matches *out, const struct row_hashes *hashes, const struct labeled_set *set);
 
 /* Examples that repeat an earlier one, text and labels; those whose text has other labels elsewhere. */
 struct row_repeats {

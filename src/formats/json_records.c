@@ -357,7 +357,7 @@ static enum status take_byte(struct records *records, char c, int64_t offset)
 {
 	struct json_records *json = records->state;
 
-	if (c == ' ' || c == '\t' || c == '\r' || c == '\n')
+	if (c == ' ' || c == '\t' || c == '\r' || c == '\n' || (c == '\x1E' && json->expect == EXPECT_RECORD))
 		return OK;
 	switch (json->expect) {
 	case EXPECT_RECORD:

@@ -56,7 +56,7 @@ static bool starts(const char *text, size_t size, const char *prefix)
 
 static size_t skip_blanks(const char *text, size_t size, size_t at)
 {
-	while (at < size && strchr(" \t\r\n", text[at]) && text[at])
+	while (at < size && strchr(" \t\r\n\x1E", text[at]) && text[at])
 		at++;
 	return at;
 }

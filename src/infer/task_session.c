@@ -198,7 +198,7 @@ enum status task_session_run(struct task_session *session, const char *const *pa
 	if (out->encoded.example_count == 0)
 		return OK;
 	if (use == TASK_SCORE)
-		task_warn_of_trained(&state->trained_rows, out, count > 0 ? paths[0] : "the set");
+		TRY(task_warn_of_trained(&state->trained_rows, out, count > 0 ? paths[0] : "the set"));
 	TRY_GOTO(instances_open_labeled(&instances, &out->encoded, &source), done);
 	TRY_GOTO(open_model(session, instances, &capacity), done);
 	if (labeled_has_pairs(&out->encoded))

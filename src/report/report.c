@@ -456,6 +456,8 @@ enum status report_step(struct report *report, const struct step_report *step)
 	json_open(&writer, NULL, '{');
 	json_put_integer(&writer, "step", state->step);
 	json_put_integer(&writer, "phase", state->phase);
+	if (step->set)
+		json_put_string(&writer, "train_set", step->set);
 	for (int i = 0; i < step->metrics->count; i++)
 		json_put_double(&writer, step->metrics->item[i].name, step->metrics->item[i].value);
 	json_put_double(&writer, "learning_rate", step->learning_rate);

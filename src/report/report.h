@@ -86,6 +86,7 @@ void report_phase(struct report *report, const struct report_phase *phase, const
 struct step_report {
 	const struct report_progress *state; /* after the step */
 	const struct measures *metrics;
+	const char *set;                 /* the training set it took its examples from; NULL: there is one */
 	double learning_rate, grad_norm; /* norm before clipping */
 	double seconds, flops;           /* of this step */
 	double waited;                   /* seconds spent waiting for data since the objective was opened */

@@ -406,11 +406,11 @@ static enum status compare_rows(struct labeled_run *labeled)
 	enum status status = row_hashes_make(&rows, &train->encoded, 0);
 	for (int64_t i = 0; i < labeled->dev_count && status == OK; i++) {
 		snprintf(what, sizeof what, "the dev set%s%.60s", *labeled->dev[i].name ? " " : "", labeled->dev[i].name);
-		task_warn_of_trained(&rows, &labeled->dev[i], what);
+		status = task_warn_of_trained(&rows, &labeled->dev[i], what);
 	}
 	for (int64_t i = 0; i < labeled->test_count && status == OK; i++) {
 		snprintf(what, sizeof what, "the test set%s%.60s", *labeled->test[i].name ? " " : "", labeled->test[i].name);
-		task_warn_of_trained(&rows, &labeled->test[i], what);
+		status = task_warn_of_trained(&rows, &labeled->test[i], what);
 	}
 	row_hashes_release(&rows);
 	if (status == OK)

@@ -85,6 +85,10 @@ static void warn_of_odd_labels(const struct task_state *state)
 		log_warning("each label is a number, such as '%s', and taken as the name of a class: --task regression learns "
 			    "amounts",
 			    labels->labels[0].name);
+	else if (state->settings.given.count == 0 && label_set_has_many_numbers(labels))
+		log_warning("each of the %lld labels is a whole number, such as '%s', and taken as the name of a class: --task "
+			    "regression learns amounts; if they are classes, --labels says so",
+			    (long long)labels->count, labels->labels[0].name);
 }
 
 /* 0 and 1, or a probability, for each label are no names. */

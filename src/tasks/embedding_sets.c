@@ -417,7 +417,7 @@ static enum status add_example(void *context, int64_t number)
 	if (with_target || margin || guided)
 		score = (float)e->set->encoded.example_count;
 	if (!e->part->used)
-		TRY(labeled_part(&e->set->encoded, e->part->weight));
+		TRY(labeled_part(&e->set->encoded, e->part->name, e->part->weight));
 	e->part->used = true;
 	TRY(labeled_begin(&e->set->encoded));
 	e->cut = 0;

@@ -15,6 +15,9 @@
 #include "tasks/list_cell.h"
 #include "text/look_alike.h"
 
+/* So many different whole numbers may be amounts: scores, ages, years. */
+#define MANY_NUMBERS 20
+
 /* Sums of squares of larger numbers may be beyond single precision, and with them losses and gradients. */
 #define LABEL_MOST 1e15
 
@@ -365,6 +368,11 @@ bool label_set_has_amounts(const struct label_set *set)
 		whole = whole && floor(value) == value;
 	}
 	return !whole;
+}
+
+bool label_set_has_many_numbers(const struct label_set *set)
+{
+	return set->count >= MANY_NUMBERS && are_integers(set);
 }
 
 bool label_set_has_flags(const struct label_set *set)

@@ -56,6 +56,8 @@ MUST_USE enum status label_set_add(struct label_set *set, const char *name, cons
 MUST_USE enum status label_set_order(struct label_set *set, const struct label_rules *rules);
 /* Are all labels numbers, some of them with a fraction, as ratings and similarities are? */
 bool label_set_has_amounts(const struct label_set *set);
+/* Are there so many labels, all of them whole numbers, that they may be amounts? */
+bool label_set_has_many_numbers(const struct label_set *set);
 /* Is each label a row of 0 and 1 of one length, such as 110 or "1 1 0", which no number is that begins with 0? */
 bool label_set_has_flags(const struct label_set *set);
 /* Takes back a use, of an example that is left out; its label stays a class. */

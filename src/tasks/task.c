@@ -101,15 +101,22 @@ void task_keep_first(const struct task_state *state, struct task_set *set, const
 		log_note("'%s'%s: only the first %s of %s are used", paths[0], others, format_count(kept, most), number);
 }
 
-void task_warn_of_trained(const struct row_hashes *trained, const struct task_set *set, const char *what)
+enum status task_warn_of_trained(const struct row_hashes *trained, const struct task_set *set, const char *what)
 {
 	char found[FORMAT_BYTES], all[FORMAT_BYTES];
-	int64_t examined, shared = row_hashes_count(trained, &set->encoded, &examined);
-	bool sampled = trained->limit != UINT64_MAX;
-	if (shared > 0)
+	struct row_matches matches;
+	const char *sample = trained->limit != UINT64_MAX ? "a sample of " : "";
+	TRY(row_hashes_count(&matches, trained, &set->encoded));
+	if (matches.found > 0)
 		log_warning(
 			"%s of %s examples of %s%s are in the training files as well: their scores say little about new texts",
-			format_count(found, shared), format_count(all, examined), sampled ? "a sample of " : "", what);
+			format_count(found, matches.found), format_count(all, matches.examined), sample, what);
+	if (matches.swapped > 0)
+		log_warning(
+			"%s of %s pairs of %s%s are in the training files with their texts swapped: their scores may say little "
+			"about new texts",
+			format_count(found, matches.swapped), format_count(all, matches.swap_examined), sample, what);
+	return OK;
 }
 
 bool task_is_labeled(const struct task_set *set)

@@ -244,7 +244,7 @@ void task_keep_first(const struct task_state *state, struct task_set *set, const
 
 /* Warns of examples that are in the training files as well, whose scores say little about new texts. `what` names the set: "the
  * dev set". */
-void task_warn_of_trained(const struct row_hashes *trained, const struct task_set *set, const char *what);
+MUST_USE enum status task_warn_of_trained(const struct row_hashes *trained, const struct task_set *set, const char *what);
 
 /* Whether every example of the set has a label and the labels differ: sets to predict may have placeholders for labels. */
 bool task_is_labeled(const struct task_set *set);

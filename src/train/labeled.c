@@ -202,6 +202,12 @@ static double waited(const struct objective *objective)
 	return step_reader_waited(self(objective)->reader);
 }
 
+static const char *training_set(const struct objective *objective, const struct step *step)
+{
+	const struct labeled_set *set = &self(objective)->settings.train_set->encoded;
+	return set->part_count > 1 ? set->part_names[step->member] : NULL;
+}
+
 static void close_objective(struct objective *objective)
 {
 	struct labeled *labeled = self(objective);
@@ -228,6 +234,7 @@ enum status labeled_objective_create(struct objective **out, const struct labele
 		.evaluation_count = settings->evaluation_count,
 		.evaluate = evaluate,
 		.locate_not_finite = locate_not_finite,
+		.training_set = training_set,
 		.waited = waited,
 		.close = close_objective,
 	};

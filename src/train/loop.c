@@ -242,18 +242,20 @@ static enum status train_step(struct training *training)
 	stop_reserve(checkpoint_writer_longest(training->writer) + seconds / step->most_batches);
 	TRY(step_report_times(training));
 	struct report_progress progress = train_progress(state);
-	return report_step(&training->report, &(struct step_report){
-						      .state = &progress,
-						      .metrics = &result.metrics,
-						      .learning_rate = learning_rate,
-						      .grad_norm = result.reading.grad_norm,
-						      .seconds = seconds,
-						      .flops = result.flops,
-						      .waited = objective->waited ? objective->waited(objective) : 0,
-						      .token_count = step->token_count,
-						      .sequence_count = step->example_count,
-						      .lengths = step->lengths,
-					      });
+	return report_step(&training->report,
+			   &(struct step_report){
+				   .state = &progress,
+				   .metrics = &result.metrics,
+				   .set = objective->training_set ? objective->training_set(objective, step) : NULL,
+				   .learning_rate = learning_rate,
+				   .grad_norm = result.reading.grad_norm,
+				   .seconds = seconds,
+				   .flops = result.flops,
+				   .waited = objective->waited ? objective->waited(objective) : 0,
+				   .token_count = step->token_count,
+				   .sequence_count = step->example_count,
+				   .lengths = step->lengths,
+			   });
 }
 
 /* Tells the report about the phase of `state`, and how long the run will be. */

@@ -47,6 +47,8 @@ struct objective {
 	/* Names the first place with non-finite numbers, after forward and backward of a batch; false if there is none. May be
 	 * NULL. */
 	bool (*locate_not_finite)(struct objective *objective, bool loss_is_finite, char *out, size_t size);
+	/* The name of the training set that a step takes its examples from; NULL: there is one set. May be NULL. */
+	const char *(*training_set)(const struct objective *objective, const struct step *step);
 	double (*waited)(const struct objective *objective); /* seconds that next_step has waited for data so far; may be NULL */
 	void (*close)(struct objective *objective);
 };

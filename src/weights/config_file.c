@@ -248,7 +248,7 @@ void config_file_warn_unknown(const struct json *object, const char *name)
 	}
 	uint32_t checksum = crc32c(crc32c(0, name, strlen(name)), buffer_string(&unknown), unknown.size);
 	if (unknown.size > 0 && atomic_exchange(&warned, checksum) != checksum)
-		log_warning("'%s': bertc does not know %s, and ignores it", name, buffer_string(&unknown));
+		log_warning_once("'%s': bertc does not know %s, and ignores it", name, buffer_string(&unknown));
 	buffer_release(&unknown);
 }
 

@@ -49,7 +49,7 @@ static enum status check_members(const struct json *root, const char *path, cons
 		while (rule->name && strcmp(rule->name, member->key) != 0)
 			rule++;
 		if (!rule->name)
-			log_warning("'%s': bertc does not know \"%.60s\", and ignores it", path, member->key);
+			log_warning_once("'%s': bertc does not know \"%.60s\", and ignores it", path, member->key);
 		else if (rule->value && !is_empty(member) &&
 			 !(member->kind == JSON_STRING && strcmp(member->text, rule->value) == 0))
 			return error_set(ERR_USAGE, "'%s': bertc cannot obey \"%s\"; it must be %s", path, member->key,

@@ -541,6 +541,9 @@ static void several_sets_are_learned(void **state)
 	assert_program(0, "", SETS("other", LOSSES "--false_negative_gap -2"), test_folder, test_folder);
 	for (int64_t step = 1; step <= 6; step++)
 		zeros += metric_at(test_path("other/metrics.jsonl"), step, "loss") == 0;
+	assert_ok(file_read(test_path("other/metrics.jsonl"), 1 << 20, &one));
+	assert_non_null(strstr(buffer_string(&one), "\"phase\":1,\"train_set\":\"scored\","));
+	buffer_release(&one);
 	assert_in_range(zeros, 1, 5);
 	forget("other");
 	assert_program(

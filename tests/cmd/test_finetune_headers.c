@@ -111,6 +111,7 @@ static void columns_that_count_are_no_words(void **state)
 		 "its last column, which would be taken for the tags, counts ('1')"},
 		{"wai\t0-3\nwaj\t4-7\nwak\t8-11\n", "which would be taken for the tags, counts ('0-3')"},
 		{"Wai\tNN\twai\nwajs\tVB\twaj\n.\tPUNCT\t.\n", "repeats the words, as lemmas do ('wai')"},
+		{"wai O O\nwaj B-A B-A\nwak O O\n\nwal O B-A\nwam O O\n", "as predictions beside right tags do ('O')"},
 		{"wai NN 1\nwaj VB 1\n\nwak NN 2\nwal VB 2\n", "has one number for all lines of a sentence"},
 	};
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
@@ -123,6 +124,8 @@ static void columns_that_count_are_no_words(void **state)
 		TRAIN("ids", "tagging", "ids.txt", ""));
 	assert_program(0, "", TRAIN("meant", "tagging", "ids.txt", "--label_column 2"));
 	assert_not_said("each tag is a number");
+	put_file("layers.txt", "wai NN B-A O\nwaj VB O O\nwak NN B-A B-B\n");
+	assert_program(0, "tag 4", TRAIN("layers", "tagging", "layers.txt", ""));
 	put_file("turned.txt", "wal wai\nwal waj\nwam wak\nwam wan\nwal NN\n");
 	assert_program(0, "has 2 different ones, and that of the tags 5: if they are the other way round",
 		       TRAIN("turned", "tagging", "turned.txt", ""));

@@ -91,6 +91,7 @@ static void test_json(void **state)
 	reads(RECORDS_JSON, "text", "{\"text\": \"a\\nb\", \"title\": \"T\"}\n{\"id\": 1, \"text\":\"c\"}\n", "[T] a\nb|[] c|");
 	reads(RECORDS_JSON, "text", "\xef\xbb\xbf{\"text\": \"\\u00e9\\ud83d\\ude00\\\"\\\\\\/\\b\\f\\r\\t\"}\r\n",
 	      "[] é😀\"\\/\b\f\r\t|");
+	reads(RECORDS_JSON, "text", "\x1E{\"text\": \"a\"}\n\x1E{\"text\": \"b\"}\n", "[] a|[] b|"); /* a sequence of RFC 7464 */
 	reads(RECORDS_JSON, "text", "[{\"text\": \"a\"}, {\"text\": \"b\"}]", "[] a|[] b|");
 	reads(RECORDS_JSON, "body.text", "{\"text\": \"x\", \"body\": {\"n\": [1, {\"text\": \"y\"}], \"text\": \"a\"}}",
 	      "[] a|");

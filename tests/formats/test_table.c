@@ -244,6 +244,8 @@ static void json_objects_are_rows(void **state)
 	EXPECT("a.json", "[\n {\"a\": \"x]},\\\"{\"},\n {\"b\": {}}, {\"a\":\n 2}\n]\n",
 	       "a JSON list of objects, 1 column (a), 3 rows|x]},\"{/-/2/");
 	EXPECT("a.json", " [ ] ", "a JSON list of objects, 0 columns, 0 rows|");
+	EXPECT("a.json", "\x1E{\"a\": 1}\n\x1E{\"a\": 2}\n",
+	       "JSON lines, 1 column (a), 2 rows|1/2/"); /* a sequence of RFC 7464 */
 	/* A text may begin with a bracket. */
 	EXPECT("a.txt", "[CLS] is a token\n{so} is this\n",
 	       "one text a line without a header, 1 column, 2 rows|[CLS] is a "

@@ -258,9 +258,25 @@ static void cells_have_several_labels(void **state)
 	string_store_release(&store);
 }
 
+static void whole_numbers_may_be_amounts(void **state)
+{
+	struct label_set set = {0};
+	for (int i = 0; i < 30; i++) {
+		char name[16];
+		assert_false(i < 20 && label_set_has_many_numbers(&set));
+		assert_true(i < 20 || label_set_has_many_numbers(&set));
+		snprintf(name, sizeof name, "%d", i * 3);
+		assert_ok(label_set_add(&set, name, "train.tsv", i));
+	}
+	assert_ok(label_set_add(&set, "none", "train.tsv", 31));
+	assert_false(label_set_has_many_numbers(&set));
+	label_set_release(&set);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(whole_numbers_may_be_amounts),
 		cmocka_unit_test(order_follows_the_first_rule_that_fits),
 		cmocka_unit_test(uses_are_counted),
 		cmocka_unit_test(bad_sets_are_refused),

@@ -242,12 +242,14 @@ static void test_unknown_members(void **state)
 	assert_ok(file_write(test_path("unknown/vocab.txt"), lines, strlen(lines)));
 	assert_ok(file_write(test_path("unknown/tokenizer.json"), json, strlen(json)));
 	log_to_file(test_path("said"));
-	enum status status = vocab_file_read(&vocab, test_path("unknown/vocab.txt"));
+	for (int i = 0; i < 2; i++) {
+		assert_ok(vocab_file_read(&vocab, test_path("unknown/vocab.txt")));
+		vocab_release(&vocab);
+	}
 	log_to_file(NULL);
-	assert_ok(status);
-	vocab_release(&vocab);
 	assert_ok(file_read(test_path("said"), 1 << 16, &said));
 	assert_non_null(strstr(buffer_string(&said), "bertc does not know \"splitter\" of \"tokenizer.json\", and ignores it"));
+	assert_null(strstr(strstr(buffer_string(&said), "splitter") + 1, "splitter")); /* although the file is read again */
 	assert_null(strstr(buffer_string(&said), "truncation"));
 	assert_non_null(
 		strstr(buffer_string(&said), "special_tokens_map.json': bertc does not know \"tag_tokens\", and ignores it"));
@@ -256,6 +258,45 @@ static void test_unknown_members(void **state)
 	assert_ok(file_write(test_path("later/tokenizer.json"), later, strlen(later)));
 	assert_error(ERR_DATA, "\"version\" is \"2.0\"; bertc has \"1.0\"",
 		     vocab_file_read(&vocab, test_path("later/tokenizer.json")));
+}
+
+#define BYTE_LEVEL(prefix)                                                                                                       \
+	"{\"added_tokens\":[],\"normalizer\":null,\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":"        \
+	"\"ByteLevel\"" prefix "}]},\"post_processor\":null,\"model\":{\"type\":\"BPE\",\"merges\":[],"                          \
+	"\"vocab\":{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"<unk>\":3,\"a\":4,\"b\":5}}}"
+
+/* What files beside tokenizer.json say, and transformers obeys: added_tokens.json, and add_prefix_space. */
+static void test_files_beside(void **state)
+{
+	static const struct {
+		const char *json, *config, *added, *error; /* NULL: it can be read */
+	} folders[] = {
+		{BYTE_LEVEL(""), "{}", "{}", NULL},
+		{BYTE_LEVEL(""), "{}", "{\"a\":4}", NULL},
+		{BYTE_LEVEL(""), "{}", "{\"new\":6}",
+		 "added_tokens.json' has the token 'new' with the id 6, which the vocabulary"},
+		{BYTE_LEVEL(""), "{}", "{\"a\":5}", "added_tokens.json' has the token 'a' with the id 5, which the vocabulary"},
+		{BYTE_LEVEL(""), "{\"added_tokens_decoder\":{}}", "{\"new\":6}", NULL},
+		{BYTE_LEVEL(""), "{\"add_prefix_space\":true}", "{}", NULL},
+		{BYTE_LEVEL(",\"add_prefix_space\":false"), "{\"add_prefix_space\":false}", "{}", NULL},
+		{BYTE_LEVEL(",\"add_prefix_space\":false"), "{\"add_prefix_space\":true}", "{}",
+		 "\"add_prefix_space\" is true, but in tokenizer.json beside it, it is false"},
+		{BYTE_LEVEL(""), "{\"add_prefix_space\":false}", "{}",
+		 "\"add_prefix_space\" is false, but in tokenizer.json beside it, it is true"},
+	};
+	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+		struct vocab vocab;
+		assert_ok(folder_make(test_path("beside")));
+		assert_ok(file_write(test_path("beside/tokenizer.json"), folders[i].json, strlen(folders[i].json)));
+		assert_ok(file_write(test_path("beside/tokenizer_config.json"), folders[i].config, strlen(folders[i].config)));
+		assert_ok(file_write(test_path("beside/added_tokens.json"), folders[i].added, strlen(folders[i].added)));
+		if (folders[i].error) {
+			assert_error(ERR_DATA, folders[i].error, vocab_file_read(&vocab, test_path("beside/tokenizer.json")));
+			continue;
+		}
+		assert_ok(vocab_file_read(&vocab, test_path("beside/tokenizer.json")));
+		vocab_release(&vocab);
+	}
 }
 
 /* White space that is a token, or that a token takes with it. */
@@ -450,8 +491,9 @@ static void test_named_elsewhere(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_folders),     cmocka_unit_test(test_odd_entries), cmocka_unit_test(test_unknown_members),
-		cmocka_unit_test(test_white_space), cmocka_unit_test(test_added_later), cmocka_unit_test(test_whole_characters),
-		cmocka_unit_test(test_settings),    cmocka_unit_test(test_many),        cmocka_unit_test(test_named_elsewhere)};
+		cmocka_unit_test(test_folders),          cmocka_unit_test(test_odd_entries), cmocka_unit_test(test_files_beside),
+		cmocka_unit_test(test_unknown_members),  cmocka_unit_test(test_white_space), cmocka_unit_test(test_added_later),
+		cmocka_unit_test(test_whole_characters), cmocka_unit_test(test_settings),    cmocka_unit_test(test_many),
+		cmocka_unit_test(test_named_elsewhere)};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

@@ -20,9 +20,17 @@ static void look_alikes_have_one_form(void **state)
 		{"cop\xC3\xAB", "\xD1\x81\xD0\xBE\xD1\x80\xD1\x91"},
 		{"\"ou\"", "\xE2\x80\x9C\xD6\x85\xD5\xBD\xE2\x80\x9D"},
 		{"BOX", "\xCE\x92\xD0\x9E\xCE\xA7"},
+		{"GOD", "\xE1\x8F\x80O\xE1\x8E\xA0"},
+		{"fish", "f\xC4\xB1sh"},
+		{"LISU", "\xEA\x93\xA1\xEA\x93\xB2\xEA\x93\xA2\xEA\x93\xB4"},
+		{"it's", "it\xE2\x80\x99s"},
+		{"1000", "1,000"},
+		{"1000000.5", "1 000\xE2\x80\xAF"
+			      "000.5"},
 	};
 	static const char *const different[][2] = {{"e", "\xC3\xA9"}, {"e", "\xD1\x8D"}, {"A", "\xD0\xB0"}, {"\xD0\xB2", "B"},
-						   {"a", "A"},        {"1", "2"},        {"ab", "a b"}};
+						   {"a", "A"},        {"1", "2"},        {"1,00", "100"},   {"1,0000", "10000"},
+						   {"a,000", "a000"}, {"ab", "a b"}};
 	struct buffer a = {0}, b = {0};
 	for (size_t i = 0; i < sizeof alike / sizeof *alike; i++) {
 		buffer_clear(&a);

@@ -232,7 +232,7 @@ enum status table_usual_fields(const struct table *table, int64_t *out)
 /* Whether the text begins with '{' and a key, or '[' and an object. */
 static bool begins_as_json(const char *text, size_t size, char bracket)
 {
-	static const char white[] = " \t\r\n";
+	static const char white[] = " \t\r\n\x1E";
 	size_t at = 0;
 	while (at < size && strchr(white, text[at]) && text[at])
 		at++;

@@ -165,9 +165,10 @@ static enum status take_object(struct json_reader *reader, const char *text, siz
 	return status == OK ? OK : bad_record(reader->bad, status);
 }
 
+/* Objects of JSON text sequences (RFC 7464) begin with RS. */
 static bool is_white(char c)
 {
-	return c == ' ' || c == '\t' || c == '\r';
+	return c == ' ' || c == '\t' || c == '\r' || c == '\x1E';
 }
 
 /* A file that contains one object spread over several lines is not a table. */

@@ -30,7 +30,7 @@ struct tag_reader {
 /* Where the text continues after any white space. */
 static size_t skip_space(const char *text, size_t size, size_t at)
 {
-	while (at < size && (text[at] == ' ' || text[at] == '\t' || text[at] == '\r' || text[at] == '\n'))
+	while (at < size && (text[at] == ' ' || text[at] == '\t' || text[at] == '\r' || text[at] == '\n' || text[at] == '\x1E'))
 		at++;
 	return at;
 }
@@ -295,7 +295,8 @@ static enum status read_lines(struct tag_reader *reader, const char *text, size_
 		const char *newline = memchr(text + at, '\n', size - at);
 		end = newline ? (size_t)(newline - text) : size;
 		reader->line++;
-		if (skip_space(text, end, at) < end)
+		at = skip_space(text, end, at);
+		if (at < end)
 			TRY(read_line(reader, text + at, end - at));
 	}
 	return OK;

@@ -441,6 +441,27 @@ static bool repeats_words(const struct conll *file)
 	return words > 1 && same * 4 > words;
 }
 
+/* Do the last two columns have tags of one set, most of them equal, as those of a file with predictions have? */
+static bool has_two_tags(const struct conll *file)
+{
+	int32_t before = file->tag_column - 1;
+	int64_t same = 0;
+	bool differ = false;
+	if (before < 1 || before == file->word_column)
+		return false;
+	for (int64_t w = 0; w < file->token_count; w++) {
+		const char *tag = conll_tag(file, w), *other = file->fields[w * file->column_count + before];
+		bool found = strcmp(tag, other) == 0;
+		same += found;
+		differ = differ || strcmp(tag, conll_tag(file, 0)) != 0;
+		for (int64_t v = 0; v < file->token_count && !found; v++)
+			found = strcmp(tag, file->fields[v * file->column_count + before]) == 0;
+		if (!found)
+			return false;
+	}
+	return differ && same * 2 > file->token_count;
+}
+
 static enum status refuse_tag_column(const struct conll *file, const char *what)
 {
 	return error_hinted(error_set(ERR_DATA, "'%s': its last column, which would be taken for the tags, %s ('%.60s')",
@@ -460,6 +481,8 @@ static enum status check_tag_column(const struct conll *file, const struct task_
 		return OK;
 	if (repeats_words(file))
 		return refuse_tag_column(file, "repeats the words, as lemmas do");
+	if (has_two_tags(file))
+		return refuse_tag_column(file, "has the same tags as the one before it, as predictions beside right tags do");
 	for (int64_t s = 0; s < file->sentence_count; s++) {
 		for (int64_t w = file->sentence_starts[s]; w < file->sentence_starts[s + 1]; w++) {
 			const char *tag = conll_tag(file, w), *before = w > 0 ? conll_tag(file, w - 1) : tag;

@@ -99,7 +99,7 @@ static void warn_of_unknown(const struct json *root, const char *path)
 		if (!is_listed(obeyed, member->key) && !is_listed(ignored, member->key) && !names_token(member->key))
 			buffer_format(&unknown, "%s\"%.60s\"", unknown.size > 0 ? ", " : "", member->key);
 	if (unknown.size > 0)
-		log_warning("'%s': bertc does not know %s, and ignores it", path, buffer_string(&unknown));
+		log_warning_once("'%s': bertc does not know %s, and ignores it", path, buffer_string(&unknown));
 	buffer_release(&unknown);
 }
 
@@ -126,6 +126,8 @@ enum status token_files_read(struct token_files *out, const char *path)
 	if (status == OK)
 		status = read_file(path, "special_tokens_map.json", out->map_path, &out->map, &out->map_text);
 	if (status == OK)
+		status = read_file(path, "added_tokens.json", out->added_path, &out->added, &out->added_text);
+	if (status == OK)
 		status = check_members(out);
 	if (status != OK)
 		token_files_release(out);
@@ -136,7 +138,9 @@ void token_files_release(struct token_files *files)
 {
 	json_release(&files->config);
 	json_release(&files->map);
+	json_release(&files->added);
 	buffer_release(&files->config_text);
+	buffer_release(&files->added_text);
 	buffer_release(&files->map_text);
 }
 
@@ -204,8 +208,8 @@ static enum status list_special(const struct token_files *files, struct vocab *v
 	const char *content = content_of(token);
 	int32_t id = content ? vocab_find(vocab, content, strlen(content)) : -1;
 	if (content && id < 0)
-		log_warning("'%s': the special token '%.60s' is not in the vocabulary, and is ignored",
-			    files->config_path[0] ? files->config_path : files->map_path, content);
+		log_warning_once("'%s': the special token '%.60s' is not in the vocabulary, and is ignored",
+				 files->config_path[0] ? files->config_path : files->map_path, content);
 	if (id < 0 || find_added(vocab, id))
 		return OK;
 	struct added_token added = added_token_read(token, id);
@@ -231,6 +235,28 @@ static enum status list_further(const struct token_files *files, struct vocab *v
 	return OK;
 }
 
+static enum status refuse_absent(const char *where, const char *token, const char *id)
+{
+	return error_hinted(error_set(ERR_DATA,
+				      "'%s' has the token '%.100s' with the id %.20s, which the vocabulary does not have", where,
+				      token, id),
+			    "save the folder's tokenizer again with transformers' AutoTokenizer");
+}
+
+/* added_tokens.json is of the time before "added_tokens_decoder". */
+static enum status list_old(const struct token_files *files, struct vocab *vocab)
+{
+	const struct json *root = map_decides(files) ? files->added.root : NULL;
+	for (const struct json *token = root ? root->first_child : NULL; token; token = token->next) {
+		int32_t id = vocab_find(vocab, token->key, strlen(token->key));
+		if (id < 0 || token->kind != JSON_NUMBER || id != token->integer)
+			return refuse_absent(files->added_path, token->key, token->kind == JSON_NUMBER ? token->text : "?");
+		if (!find_added(vocab, id))
+			TRY(vocab_list_added(vocab, &(struct added_token){.id = id, .normalized = true}));
+	}
+	return OK;
+}
+
 enum status token_files_list_added(const struct token_files *files, struct vocab *vocab)
 {
 	const struct json *decoder = json_member(files->config.root, "added_tokens_decoder");
@@ -238,11 +264,7 @@ enum status token_files_list_added(const struct token_files *files, struct vocab
 		const char *content = content_of(token);
 		int32_t id = content ? vocab_find(vocab, content, strlen(content)) : -1;
 		if (id < 0 || id != strtoll(token->key, NULL, 10))
-			return error_hinted(error_set(ERR_DATA,
-						      "'%s': \"added_tokens_decoder\" has the token '%.100s' with the id "
-						      "%.20s, which the vocabulary does not have",
-						      files->config_path, content ? content : "", token->key),
-					    "save the folder's tokenizer again with transformers' AutoTokenizer");
+			return refuse_absent(files->config_path, content ? content : "", token->key);
 		TRY(list_one(vocab, added_token_read(token, id)));
 	}
 	TRY(list_further(files, vocab, files->config.root));
@@ -253,7 +275,23 @@ enum status token_files_list_added(const struct token_files *files, struct vocab
 	for (int i = 0; i < VOCAB_SPECIAL_TOKENS; i++)
 		if (special[i] >= 0 && !find_added(vocab, special[i]))
 			TRY(vocab_list_added(vocab, &(struct added_token){.id = special[i], .special = true}));
-	return OK;
+	return list_old(files, vocab);
+}
+
+enum status token_files_check_spaces(const struct token_files *files, const struct json *pre_tokenizer)
+{
+	const struct json *given = json_member(files->config.root, "add_prefix_space"),
+			  *parts = json_member(pre_tokenizer, "pretokenizers");
+	const struct json *type = json_member(pre_tokenizer, "type"), *own = json_member(pre_tokenizer, "add_prefix_space");
+	for (const struct json *part = parts ? parts->first_child : NULL; part; part = part->next)
+		TRY(token_files_check_spaces(files, part));
+	if (!given || given->kind != JSON_BOOL || !type || type->kind != JSON_STRING || strcmp(type->text, "ByteLevel") != 0 ||
+	    given->boolean == (!own || own->kind != JSON_BOOL || own->boolean))
+		return OK;
+	return error_hinted(
+		error_set(ERR_DATA, "'%s': \"add_prefix_space\" is %s, but in tokenizer.json beside it, it is %s",
+			  files->config_path, given->boolean ? "true" : "false", given->boolean ? "false" : "true"),
+		"transformers changes the latter as it reads the folder: correct the one that does not apply to this model");
 }
 
 /* ---- Inputs ---- */

@@ -74,8 +74,8 @@ void part_warn_unknown(const struct part *part, const char *const *known, const 
 {
 	for (const struct json *member = part->object->first_child; member; member = member->next)
 		if (strcmp(member->key, "type") != 0 && !is_listed(known, member->key) && !is_listed(ignored, member->key))
-			log_warning("'%s': bertc does not know \"%.60s\" of \"%s\", and ignores it", part->path, member->key,
-				    part->role);
+			log_warning_once("'%s': bertc does not know \"%.60s\" of \"%s\", and ignores it", part->path, member->key,
+					 part->role);
 }
 
 enum status part_refuse_type(const struct part *part)

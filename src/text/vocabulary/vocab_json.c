@@ -270,6 +270,7 @@ static enum status read_parts(struct vocab *vocab, const struct json *root, cons
 		TRY(vocab_list_added(vocab, &listed));
 	}
 	TRY(token_files_list_added(files, vocab));
+	TRY(token_files_check_spaces(files, json_member(root, "pre_tokenizer")));
 	TRY(post_processor_read(vocab, root, path, &trimming));
 	token_files_apply_inputs(files, vocab);
 	TRY(decoder_read(&vocab->decoder, root, path));
