@@ -61,8 +61,8 @@ static const struct limits_row {
 	[SUM] = {"sum", {1e-5, 1e-6}, {1e-5, 1e-6}, {1e-5, 1e-6}, {6e-3, 1.2e-3}, {2e-3, 3e-4}},
 	/* Sums over rows of what the operation itself has rounded. An H200 was off by 1.8e-5 in one of 31 million elements. */
 	[GRADIENT] = {"gradient", {3e-5, 1.2e-6}, {1.6e-2, 3e-3}, {4e-3, 7.5e-4}, {1.5e-2, 3.5e-3}, {3e-2, 5e-3}},
-	/* Probabilities and y are rounded. */
-	[ATTENTION] = {"attention", {8e-6, 1e-6}, {1.2e-2, 2.8e-3}, {3e-3, 7e-4}, {6e-3, 1.2e-3}, {1.2e-2, 2.8e-3}},
+	/* Probabilities and y are rounded. A Zen 5 was off by 1.23e-2 in one of 90,000 elements. */
+	[ATTENTION] = {"attention", {8e-6, 1e-6}, {1.6e-2, 2.8e-3}, {3e-3, 7e-4}, {6e-3, 1.2e-3}, {1.6e-2, 2.8e-3}},
 	/* p (dp - D) cancels where a row puts its weight on one key; what remains is the rounding of y, from which D is
 	 * computed. */
 	[ATTENTION_GRADIENT] =

@@ -119,7 +119,7 @@ static void every_signal(void **state)
 	(void)state;
 	static const char *const names[] = {"TERM", "HUP", "USR1"};
 	char command[1024];
-	put_labeled("classification", "many.test", 60000, 4);
+	put_labeled("classification", "many.test", 150000, 4);
 	snprintf(command, sizeof command,
 		 "finetune -q --task classification --model %s/base --train %s/classification.train --test %s/many.test "
 		 "--out %s/signal --max_seq_length 24 --num_train_steps 1 --learning_rate 2e-3 --threads 1",

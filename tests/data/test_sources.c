@@ -42,7 +42,7 @@ static void test_walk(void **state)
 		struct epoch_map whole, cut;
 		struct example_plan a, b;
 		settings.next_sentence = kinds[kind];
-		settings.overlap_share = 0.5;
+		settings.running_text_share = 0.5;
 		assert_ok(text_set_open(&set, &shard, 1, &settings));
 		assert_ok(epoch_map_open(&whole, &set));
 		assert_int_equal(whole.range_count, 1);
@@ -173,7 +173,7 @@ static void test_overlap(void **state)
 	for (int32_t id = FIRST_ID; id < map.end; id++)
 		continues[id] = id % 3 == 0 && !map.sentence_begins[id];
 	settings.next_sentence = NEXT_SENTENCE_OVERLAP;
-	settings.overlap_share = 0.5;
+	settings.running_text_share = 0.5;
 	settings.short_seq_prob = 0;
 	settings.is_continuation = continues;
 	assert_ok(instances_open(&instances, &shard, 1, &settings));

@@ -19,11 +19,13 @@ const struct option instance_rows[] = {
 	{ROW(max_ngram, ROLE_RESULT, "N"), .section = "phase", .range = "1..16", .fallback = "1", .alias = "ngram max_ngrams",
 	 .rare = true,
 	 .help = "mask spans of up to N words; a span of n words is chosen with weight 1/n (Megatron uses 3)"},
-	{ROW(next_sentence, ROLE_RESULT, "HOW"), .section = "phase", .range = "pairs|order|none|single|overlap", .fallback = "pairs",
+	{ROW(next_sentence, ROLE_RESULT, "HOW"), .section = "phase", .range = "pairs|order|none|single|overlap",
+	 .fallback = "pairs",
 	 .help = "pairs: BERT's next-sentence prediction; order: predict whether two neighboring segments are swapped (ALBERT, "
-	 "Megatron); none: running text without pairs; single: one sentence per instance; overlap: how many of their words two texts share"},
-	{ROW(overlap_share, ROLE_RESULT, "P"), .section = "phase", .range = "0..1", .fallback = "1", .rare = true,
-	 .help = "with --next_sentence overlap, the share of documents from which such pairs are made; the others are running text"},
+	 "Megatron); none: running text without pairs; single: one sentence per instance; overlap: predict how many of their "
+	 "words two texts share"},
+	{ROW(running_text_share, ROLE_RESULT, "P"), .section = "phase", .range = "0..1", .fallback = "0", .rare = true,
+	 .help = "with --next_sentence overlap, share of documents that give running text instead of such pairs"},
 	{0},
 };
 /* clang-format on */
@@ -38,7 +40,7 @@ struct instance_settings instance_options_settings(const struct instance_options
 		.whole_word_mask = options->whole_word_mask,
 		.max_ngram = (int32_t)options->max_ngram,
 		.next_sentence = options->next_sentence,
-		.overlap_share = options->overlap_share,
+		.running_text_share = options->running_text_share,
 	};
 }
 

@@ -14,7 +14,7 @@ struct instance_options {
 	bool whole_word_mask;
 	int64_t max_ngram;
 	enum next_sentence next_sentence;
-	double overlap_share;
+	double running_text_share;
 };
 extern const struct option instance_rows[];
 

@@ -32,8 +32,7 @@ struct instance_settings {
 	bool whole_word_mask;
 	int32_t max_ngram; /* most consecutive words masked together, n of them drawn with weight 1/n; 0, 1 = single words */
 	enum next_sentence next_sentence;
-	double overlap_share; /* NEXT_SENTENCE_OVERLAP: the share of documents that give such pairs; the others are running text
-			       */
+	double running_text_share; /* NEXT_SENTENCE_OVERLAP: share of documents that give running text, not pairs */
 	bool shuffle;
 	bool one_segment; /* the model has one segment type: instances of two segments are ERR_USAGE */
 	/* From the vocabulary: */

@@ -42,8 +42,8 @@ static enum status check_settings(const struct instance_settings *settings)
 				 settings->min_seq_length, settings->max_seq_length);
 	if (!(settings->masked_lm_prob >= 0 && settings->masked_lm_prob <= 1))
 		return error_set(ERR_USAGE, "masked_lm_prob %g must lie between 0 and 1", settings->masked_lm_prob);
-	if (!(settings->overlap_share >= 0 && settings->overlap_share <= 1))
-		return error_set(ERR_USAGE, "overlap_share %g must lie between 0 and 1", settings->overlap_share);
+	if (!(settings->running_text_share >= 0 && settings->running_text_share <= 1))
+		return error_set(ERR_USAGE, "running_text_share %g must lie between 0 and 1", settings->running_text_share);
 	if (!(settings->short_seq_prob >= 0 && settings->short_seq_prob <= 1))
 		return error_set(ERR_USAGE, "short_seq_prob %g must lie between 0 and 1", settings->short_seq_prob);
 	int32_t size = settings->vocab_size;
@@ -301,7 +301,7 @@ static void open_document(struct walker *walker)
 	walker->open = true;
 	walker->rng = rng_start(settings->seed, RNG_DOCUMENT, (uint64_t)walker->epoch << 32 | (uint64_t)walker->document);
 	walker->kind = settings->next_sentence;
-	if (walker->kind == NEXT_SENTENCE_OVERLAP && rng_double(&walker->rng) >= settings->overlap_share)
+	if (walker->kind == NEXT_SENTENCE_OVERLAP && rng_double(&walker->rng) < settings->running_text_share)
 		walker->kind = NEXT_SENTENCE_NONE;
 	int64_t shortest = next_sentence_is_pair(walker->kind) ? 2 : 1;
 	int64_t room = settings->max_seq_length - template_size(template_of(settings, walker->kind));
