@@ -319,9 +319,39 @@ static void rows_are_pooled_as_defined(void **state)
 	assert_true(zero[0] == 0);
 }
 
+/* Row 1 of transformers' hidden_states[0] and [1] (5.24, float64) for a golden folder of ModernBERT's form, whose layers end
+ * before the next one's norm. */
+static void inner_layers_are_not_normed(void **state)
+{
+	static const float expected[2][8] = {
+		{0.20307851f, -1.155572f, -1.4772443f, -0.5628782f, -0.30101203f, 1.2536627f, 0.58558801f, 2.0968318f},
+		{-0.03590666f, -0.92780294f, -2.358126f, -0.68723695f, -0.015508241f, 0.36280186f, 0.36083389f, 1.690021f},
+	};
+	static const int32_t ids[] = {2, 7, 9, 11, 3};
+	const struct encoder_text text = {.ids = ids, .count = 5};
+	const struct session_heads with = {.heads = &model_heads_encoder, .missing = MISSING_HEADS};
+	const struct device_options settings = {.device = DEVICE_CPU, .precision = PRECISION_FP32, .threads = 1};
+	struct session session;
+	struct encoder *encoder;
+	struct encoder_answers rows = {0};
+	assert_ok(session_open_heads(&session, "tests/golden/forms/modernbert-words", &settings, &with,
+				     encoder_capacity(&model_heads_encoder, 64, 8), 8));
+	assert_ok(encoder_open(&encoder, &session));
+	for (int32_t layer = 0; layer < 2; layer++) {
+		const struct encoder_wish wish = {.answer = ENCODER_ROWS, .layers = &layer, .layer_count = 1};
+		assert_ok(encoder_run(encoder, &wish, &text, 1, &rows));
+		for (int c = 0; c < 8; c++)
+			assert_near((double)rows.values[8 + c], (double)expected[layer][c], 2e-6);
+	}
+	encoder_answers_release(&rows);
+	encoder_close(encoder);
+	session_close(&session);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(inner_layers_are_not_normed),
 		cmocka_unit_test(unknown_precisions_are_refused),
 		cmocka_unit_test(rows_are_pooled_as_defined),
 		cmocka_unit_test(an_answer_does_not_depend_on_its_batch),
