@@ -334,7 +334,20 @@ static void inner_layers_are_not_normed(void **state)
 	struct session session;
 	struct encoder *encoder;
 	struct encoder_answers rows = {0};
-	assert_ok(session_open_heads(&session, "tests/golden/forms/modernbert-words", &settings, &with,
+	static const char *const files[] = {"config.json", "model.safetensors"};
+	static const char words[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\nn\no\n";
+	assert_ok(folder_make(test_path("inner")));
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		struct buffer whole = {0};
+		char from[PATH_BYTES], to[PATH_BYTES];
+		assert_ok(path_join(from, "tests/golden/forms/modernbert-words", files[i]));
+		assert_ok(path_join(to, test_path("inner"), files[i]));
+		assert_ok(file_read(from, 1 << 20, &whole));
+		assert_ok(file_write(to, whole.data, whole.size));
+		buffer_release(&whole);
+	}
+	assert_ok(file_write(test_path("inner/vocab.txt"), words, sizeof words - 1));
+	assert_ok(session_open_heads(&session, test_path("inner"), &settings, &with,
 				     encoder_capacity(&model_heads_encoder, 64, 8), 8));
 	assert_ok(encoder_open(&encoder, &session));
 	for (int32_t layer = 0; layer < 2; layer++) {
