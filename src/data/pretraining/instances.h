@@ -10,7 +10,7 @@
 /* Indices of the two heads' labels in a batch. */
 enum pretraining_head {
 	HEAD_MASKED_WORDS,  /* rows: masked positions; classes: original ids */
-	HEAD_NEXT_SENTENCE, /* one label per sequence: 0 = B follows A, 1 = random; -1 = no label */
+	HEAD_NEXT_SENTENCE, /* one label per sequence: 0 = B follows A, or shares its words; 1 = not; -1 = no label */
 };
 
 /* What an instance consists of, and its label: pairs (BERT: does B follow A, or is it random?), order (ALBERT and
@@ -103,7 +103,7 @@ struct instance {
 	int32_t prediction_count;
 	int32_t *prediction_positions, *prediction_labels;
 	float *prediction_weights; /* may be NULL if not wanted */
-	int32_t next_label;        /* 0 = B follows A, 1 = random; -1 = no label */
+	int32_t next_label;        /* as HEAD_NEXT_SENTENCE says */
 	/* For a pair read from a file (static_writer_add_pair): nothing is masked yet; the run of B to mask is drawn each time
 	 * the pair is used. */
 	bool draws_span;

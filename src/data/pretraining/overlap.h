@@ -6,8 +6,8 @@
 #include "base/rng.h"
 #include "data/pretraining/instances.h"
 
-/* How much a token says about a text: weights[id] = log(tokens / occurrences of id)^2 in these shards, 1 where it occurs in every
- * place. The caller frees *weights. */
+/* How much a token says about a text: weights[id] = log((tokens + 1) / (occurrences of id + 1))^2 in these shards. The caller
+ * frees *weights. */
 MUST_USE enum status overlap_weights(float **weights, const struct shard *shards, int64_t shard_count,
 				     const struct instance_settings *settings);
 
