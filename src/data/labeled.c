@@ -160,7 +160,7 @@ uint64_t labeled_hash(const struct labeled_set *set)
 		hash = add_array(hash, items->numbers, items->count * items->width, sizeof *items->numbers);
 		hash = add_array(hash, items->weights, items->count, sizeof *items->weights);
 	}
-	return hash;
+	return set->beside_hash ? hash64_combine(hash, set->beside_hash) : hash;
 }
 
 /* ---- As a source ---- */

@@ -38,6 +38,7 @@ struct labeled_set {
 	struct labeled_part *parts;      /* [part_count] none of them empty; 0: the set is one part */
 	const char **part_names;         /* [part_count] not copied; NULL: it has none */
 	int64_t part_count;
+	uint64_t beside_hash; /* of what a loss knows about the examples beside all this; 0: nothing */
 	int64_t example_capacity, sequence_capacity, second_capacity, capacity, part_capacity, name_capacity; /* private */
 };
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -431,6 +432,15 @@ static enum status add_example(void *context, int64_t number)
 	return labeled_item(&e->set->encoded, 0, NULL, NULL, &score, 1);
 }
 
+/* Of what other models say about the examples. */
+static uint64_t beside_hash(const struct embedding_set *own)
+{
+	const struct npy_file *teacher = &own->teacher;
+	if (teacher->values)
+		return hash64(teacher->values, (size_t)(teacher->rows * teacher->columns) * sizeof *teacher->values);
+	return own->mark_count > 0 ? hash64(own->marks, (size_t)own->mark_count * sizeof *own->marks) : 0;
+}
+
 /* A row with a bad score adds nothing, since the score is read first. */
 enum status embedding_encode(struct task_state *state, struct task_set *set)
 {
@@ -446,6 +456,7 @@ enum status embedding_encode(struct task_state *state, struct task_set *set)
 		if (!set_of(set)->parts[p].used)
 			status = error_set(ERR_DATA, "none of the rows of the training set '%s' can be used",
 					   set_of(set)->parts[p].name);
+	set->encoded.beside_hash = beside_hash(set_of(set));
 done:
 	tokens_release(&e.scratch[0]);
 	tokens_release(&e.scratch[1]);

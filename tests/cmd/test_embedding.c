@@ -274,18 +274,59 @@ static void weights_of_words_are_learned(void **state)
 		       SHORT("other", "pairs.tsv", "--pooling splade --matryoshka_dims 8"));
 }
 
-static void an_interruption_changes_nothing(void **state)
+static void same_model(const char *run, const char *other)
 {
 	struct buffer one = {0}, two = {0};
-	assert_program(0, "", SHORT("straight", "pairs.tsv", ""));
-	assert_program(STOPPED, "", SHORT("halves", "pairs.tsv", "--stop_at_step 3"));
-	assert_program(0, "", SHORT("halves", "pairs.tsv", ""));
-	assert_ok(file_read(test_path("straight/final/model.safetensors"), 1 << 24, &one));
-	assert_ok(file_read(test_path("halves/final/model.safetensors"), 1 << 24, &two));
+	char path[64];
+	snprintf(path, sizeof path, "%s/final/model.safetensors", run);
+	assert_ok(file_read(test_path(path), 1 << 24, &one));
+	snprintf(path, sizeof path, "%s/final/model.safetensors", other);
+	assert_ok(file_read(test_path(path), 1 << 24, &two));
 	assert_int_equal(one.size, two.size);
 	assert_memory_equal(one.data, two.data, one.size);
 	buffer_release(&one);
 	buffer_release(&two);
+}
+
+/* Two runs with the same options, one of them with a break: the same weights. */
+#define WITH_A_BREAK(train, more)                                                                                                \
+	do {                                                                                                                     \
+		forget("straight");                                                                                              \
+		forget("halves");                                                                                                \
+		assert_program(0, "", SHORT("straight", train, more));                                                           \
+		assert_program(STOPPED, "", SHORT("halves", train, "--stop_at_step 3 " more));                                   \
+		assert_program(0, "", SHORT("halves", train, more));                                                             \
+		same_model("straight", "halves");                                                                                \
+	} while (0)
+
+static void an_interruption_changes_nothing(void **state)
+{
+	WITH_A_BREAK("pairs.tsv", "");
+	WITH_A_BREAK("pairs.tsv", "--matryoshka_dims 32,8");
+}
+
+/* Nor with what other models say about the examples, which must not change meanwhile. */
+static void an_interruption_changes_no_aims(void **state)
+{
+	char command[512];
+#define AIMS(out, more) SHORT(out, "texts.tsv", "--teacher_vectors %s/aims.npy " more), test_folder
+#define PUT_AIMS(pooling)                                                                                                        \
+	assert_program(0, "", "embed --model %s/base --pooling " pooling " %s/rows.txt --out %s/aims.npy --precision fp32",      \
+		       test_folder, test_folder, test_folder)
+	PUT_AIMS("cls");
+	assert_program(0, "", AIMS("taught", ""));
+	assert_program(STOPPED, "", AIMS("taught_halves", "--stop_at_step 3"));
+	PUT_AIMS("mean");
+	assert_program(ERR_STATE, "the training examples have changed since", AIMS("taught_halves", ""));
+	PUT_AIMS("cls");
+	assert_program(0, "", AIMS("taught_halves", ""));
+	same_model("taught", "taught_halves");
+	WITH_A_BREAK("margins.jsonl", "--triplet_loss margin_mse");
+	forget("halves");
+	assert_program(STOPPED, "", SHORT("halves", "margins.jsonl", "--stop_at_step 3 --triplet_loss margin_mse"));
+	snprintf(command, sizeof command, "sed -i 's/\"scores\": *\\[/&-/' %s/margins.jsonl", test_folder);
+	assert_int_equal(system(command), 0);
+	assert_program(ERR_STATE, "the training examples have changed since", SHORT("halves", "margins.jsonl", ""));
 }
 
 static void every_form_is_told_by_its_columns(void **state)
@@ -520,7 +561,7 @@ static void several_sets_are_learned(void **state)
 {
 #define SETS(out, more) SHORT(out, "pairs.tsv", "--train scored=%s/scored.tsv margins=%s/margins.jsonl " more)
 #define LOSSES "--train_losses scored:cosine,margins:margin_mse "
-	struct buffer one = {0}, two = {0};
+	struct buffer one = {0};
 	forget("other");
 	assert_program(0, "loss of margins: squared difference of margins between cosines and between scores",
 		       SETS("other", LOSSES "--dev %s/dev.tsv"), test_folder, test_folder, test_folder);
@@ -530,11 +571,7 @@ static void several_sets_are_learned(void **state)
 	assert_program(STOPPED, "", SETS("sets", LOSSES "--stop_at_step 3 --dev %s/dev.tsv"), test_folder, test_folder,
 		       test_folder);
 	assert_program(0, "", SETS("sets", LOSSES "--threads 2 --dev %s/dev.tsv"), test_folder, test_folder, test_folder);
-	assert_ok(file_read(test_path("other/final/model.safetensors"), 1 << 24, &one));
-	assert_ok(file_read(test_path("sets/final/model.safetensors"), 1 << 24, &two));
-	assert_memory_equal(one.data, two.data, one.size);
-	buffer_release(&one);
-	buffer_release(&two);
+	same_model("other", "sets");
 	/* With this gap, steps of pairs have the loss 0, and the others do not. */
 	int zeros = 0;
 	forget("other");
@@ -676,6 +713,7 @@ int main(void)
 		cmocka_unit_test(mined_negatives_are_learned),
 		cmocka_unit_test(other_losses_are_learned),
 		cmocka_unit_test(several_sets_are_learned),
+		cmocka_unit_test(an_interruption_changes_no_aims),
 		cmocka_unit_test(a_guide_chooses_negatives),
 		cmocka_unit_test(bad_input_is_explained),
 		cmocka_unit_test(a_sweep_publishes_the_whole_folder),

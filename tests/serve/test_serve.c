@@ -949,6 +949,27 @@ static void classes_without_names_are_numbered(void **state)
 	buffer_release(&config);
 }
 
+/* With a least probability, as an option or in the folder, only answers are listed. */
+static void only_answers_are_listed(void **state)
+{
+	struct server server;
+	start_one(&server, "mood", "");
+	assert_answer(&server, 200, "/predict", "{\"inputs\": \"wac wab\"}", "},{");
+	server_stop(&server);
+	start_one(&server, "mood", "--min_score 1");
+	assert_string_equal(ask(&server, 200, "/predict", "{\"inputs\": \"wac wab\"}"), "[]");
+	assert_answer(&server, 200, "/predict", "{\"inputs\": \"wac wab\", \"raw_scores\": true}", "},{");
+	server_stop(&server);
+	put_file("moods.tsv", "text\tlabel\nwac wab\tbad\nwaa\tgood\nwab\tso-so\n");
+	assert_int_equal(program("evaluate --model %s/mood --test %s/moods.tsv --calibrate --min_score 1 --precision fp32",
+				 test_folder, test_folder),
+			 0);
+	start_one(&server, "mood", "");
+	assert_string_equal(ask(&server, 200, "/predict", "{\"inputs\": \"wac wab\"}"), "[]");
+	assert_string_equal(ask(&server, 200, "/", "{\"inputs\": [[\"wac wab\"], [\"waa\"]], \"parameters\": {}}"), "[[],[]]");
+	server_stop(&server);
+}
+
 /* What systemd waits for: a datagram once requests are answered, and another when the service stops. */
 static void the_supervisor_is_told(void **state)
 {
@@ -1097,6 +1118,7 @@ int main(void)
 		cmocka_unit_test(bad_starts_are_refused),
 		cmocka_unit_test(sentence_folders_decide),
 		cmocka_unit_test(classes_without_names_are_numbered),
+		cmocka_unit_test(only_answers_are_listed),
 		cmocka_unit_test(words_are_weighed),
 		cmocka_unit_test(texts_are_rewritten),
 		cmocka_unit_test(the_supervisor_is_told),
