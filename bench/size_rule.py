@@ -59,7 +59,7 @@ def train(model, updates, batch):
     if not done:
         folder = path("sizes", name)
         subprocess.run([bertc, "pretrain", "--data", path("text"), "--eval_file", path("curve.tfrecord"), "--vocab_file",
-                        path("vocab.txt"), "--model", model, "--recipe", "fast", "--max_seq_length", str(LENGTH),
+                        path("vocab.txt"), "--model", model, "--recipe", "fast", "--no_end_with_pairs", "--max_seq_length", str(LENGTH),
                         "--train_batch_size", str(batch), "--num_train_steps", str(updates), "--eval_steps", str(max(1, updates // 10)),
                         "--no_save_best", "--keep_checkpoints", "1", "--threads", str(a.threads), "--out", folder, "--no_progress",
                         "--quiet"], check=True)

@@ -214,6 +214,9 @@ MUST_USE enum status options_read_recipe(struct options *options, const char *pa
 /* Sets one option from text, with its origin, unless an origin of higher precedence has set it. For a list, the value is appended
  * if the origin is the same, and replaces the list if the new origin takes precedence. The text is copied. */
 MUST_USE enum status options_set(struct options *options, const char *name, const char *value, enum option_origin origin);
+/* Checks and sets a section's own value, creating sections up to it. Several values of a list take one call each. */
+MUST_USE enum status options_set_section(struct options *options, int64_t section, const char *name, const char *value,
+					 enum option_origin origin);
 /* Restores the default, whatever set the option. */
 void options_forget(struct options *options, const char *name);
 /* Index of a name or alias in the table, or -1. */

@@ -67,7 +67,7 @@ static enum status config_set(struct config *config, const char *name, const cha
 	if (index >= 0)
 		seen[index] = true;
 	if (config->section >= 0)
-		return option_section_set(options, config->section, name, value, config->origin);
+		return options_set_section(options, config->section, name, value, config->origin);
 	if (is_list && !again && options->origin[index] == config->origin)
 		option_list_clear(options, index);
 	return options_set(options, name, value, config->origin);

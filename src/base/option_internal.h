@@ -34,9 +34,6 @@ const struct option *option_aside_find(const struct options *options, const char
 const char *option_synonym(const struct option *row, const char *text, char out[SYNONYM_BYTES]);
 /* Rejects text that is not a valid value for the row. */
 MUST_USE enum status option_check(const struct option *row, const char *text);
-/* Checks and sets a section's own value, creating sections up to it. Several values of a list take one call each. */
-MUST_USE enum status option_section_set(struct options *options, int64_t section, const char *name, const char *value,
-					enum option_origin origin);
 /* Removes what an earlier config file set for sections. */
 void option_sections_forget_file(struct options *options);
 /* For "phase2.learning_rate": the number of the section, from 0, and the name after the dot; false if the word does not have this

@@ -81,7 +81,7 @@ static enum status apply_common(struct options *options, struct arguments *argum
 static enum status set(struct options *options, int64_t section, int index, const char *value)
 {
 	if (section >= 0)
-		return option_section_set(options, section, options->table[index].name, value, ORIGIN_COMMAND);
+		return options_set_section(options, section, options->table[index].name, value, ORIGIN_COMMAND);
 	return option_set_at(options, index, value, ORIGIN_COMMAND);
 }
 

@@ -41,8 +41,8 @@ static enum status add_setting(struct options *options, struct option_section *s
 	return OK;
 }
 
-enum status option_section_set(struct options *options, int64_t section, const char *name, const char *value,
-			       enum option_origin origin)
+enum status options_set_section(struct options *options, int64_t section, const char *name, const char *value,
+				enum option_origin origin)
 {
 	int index = options_find(options, name);
 	if (index < 0) {

@@ -15,7 +15,7 @@ struct run_phase {
 	struct options *options; /* the run's own if it has one phase, else `own`: as given, and with what was chosen */
 	const struct training_options *values;
 	struct options own;
-	double seconds; /* ends at this time of the run; num_train_steps is then an estimate. 0 = no such limit */
+	double seconds; /* ends at this time of the run (struct phase); num_train_steps is then an estimate. 0 = no such limit */
 	/* What is chosen if the learning rate is open, and what the warm-up of a new model depends on (run/recipe.h): */
 	double usual_learning_rate;
 	int64_t new_layers;

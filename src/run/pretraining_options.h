@@ -17,6 +17,7 @@ struct pretraining_options {
 	struct initial_options initial;
 	int64_t eval_instances; /* instances of each evaluation set that are scored */
 	const char *time;       /* in which the best model is to be made; NULL: not used */
+	bool end_with_pairs;    /* half of the run is a second phase, in which the model learns to compare texts */
 	struct second_phase_options second;
 	struct instance_options instances;
 	bool shuffle;

@@ -195,7 +195,7 @@ static bool is_of_recipe(const struct run *run, const double *dropout)
 static enum status choose_budget(struct pretraining_run *pretraining)
 {
 	struct run *run = pretraining->run;
-	double seconds = run->phases[0].seconds;
+	double seconds = run->phases[run->phase_count - 1].seconds;
 	return seconds > 0 && !run->start.resumed ? budget_flops(run->machine, seconds, &pretraining->budget) : OK;
 }
 
@@ -294,12 +294,13 @@ static enum status tokens_in_time(struct pretraining_run *pretraining, int64_t i
 {
 	const struct run *run = pretraining->run;
 	const struct model_config *config = &run->config;
-	double seconds = run->phases[index].seconds;
+	double seconds = run->phases[index].seconds, before = index > 0 ? run->phases[index - 1].seconds : 0;
 	TRY(mean_length(pretraining, index, out_mean));
 	if (run->machine->training_rate <= 0)
 		TRY(budget_measure(run->machine, config, (int32_t)ceil(*out_mean), seconds));
 	/* Preparing the text may have taken a large part of a short time. The first rank's clock counts for all. */
-	double left = fmax(0, seconds - (clock_seconds() - run->opened));
+	double whole = run->phases[run->phase_count - 1].seconds, begun = clock_seconds() - run->opened;
+	double left = fmax(0, whole - begun) * (seconds - before) / whole;
 	if (run->machine->comm)
 		TRY(comm_broadcast(run->machine->comm, &left, sizeof left, 0));
 	*out_tokens = budget_tokens(left * budget_rate(run->machine, config->hidden_size), config, run->task->heads, *out_mean,
@@ -324,6 +325,8 @@ static enum status usual_batch(struct pretraining_run *pretraining, int64_t inde
 static double usual_epochs(const struct pretraining_run *pretraining, int64_t tokens)
 {
 	double epochs = tokens < 5000000 ? 40 : tokens < 50000000 ? 20 : tokens < 500000000 ? 10 : 4;
+	if (given_in(pretraining)->end_with_pairs)
+		epochs /= (double)pretraining->run->phase_count;
 	return pretraining->initial.path ? floor(epochs / 4) : epochs;
 }
 
@@ -430,6 +433,8 @@ static enum status choose_phase(struct pretraining_run *pretraining, int64_t ind
 	if (!run->start.resumed || options_is_open(phase->options, &training->length.num_train_steps))
 		TRY(choose_steps(pretraining, index));
 	phase->usual_learning_rate = usual_rate(pretraining, training->batch.train_batch_size);
+	if (index > 0 && given_in(pretraining)->end_with_pairs) /* the second part of one schedule */
+		phase->usual_learning_rate = run->phases[index - 1].values->rate.learning_rate;
 	phase->new_layers = pretraining->initial.path ? 0 : run->config.num_hidden_layers;
 	if (options_is_open(phase->options, &training->rate.learning_rate) && pretraining->initial.path)
 		log_note("learning rate: %.2g, a quarter of that for a new model, because this one is already trained",

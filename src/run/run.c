@@ -241,7 +241,7 @@ static void note_time(const struct run *run)
 	}
 	if (steps == 0)
 		return;
-	double seconds = flops / rate, limit = run->phases[0].seconds;
+	double seconds = flops / rate, limit = run->phases[run->phase_count - 1].seconds;
 	double of_time = limit - start->elapsed, left_of_time = of_time - (clock_seconds() - run->opened);
 	if (limit > 0 && left_of_time <= 0)
 		return;

@@ -132,6 +132,14 @@ static double seconds_to_end(const struct training *training)
 	return 2 * a_step + training->longest_evaluation + 2 * checkpoint_writer_longest(training->writer);
 }
 
+/* The time of the run at which a phase ends; -1 is the one before the first. */
+static double phase_end(const struct training *training, int64_t index)
+{
+	double begun = training->state.begun, whole = training->phases[training->phase_count - 1].seconds;
+	double end = index < 0 ? 0 : training->phases[index].seconds;
+	return begun + end / whole * (whole - begun);
+}
+
 /* Determines how much of the time for steps has been used, and whether the step about to begin is the last one that fits. */
 static enum status look_at_clock(struct training *training)
 {
@@ -143,16 +151,19 @@ static enum status look_at_clock(struct training *training)
 	TRY(take_time(training));
 	if (ranks_count(training->comm) > 1)
 		TRY(comm_broadcast(training->comm, &to_end, sizeof to_end, 0));
-	double steps = (double)(state->step - state->phase.first_step), usable = phase->seconds - to_end;
 	if (state->step == 0)
 		state->begun = state->elapsed;
+	double begun = phase_end(training, state->phase.index - 1), usable = phase_end(training, state->phase.index) - to_end;
+	double steps = (double)(state->step - state->phase.first_step), later = 0;
+	for (int64_t i = state->phase.index + 1; i < training->phase_count; i++)
+		later += (double)training->phases[i].steps;
 	state->phase.time_is_up = state->elapsed >= usable;
-	training->share_of_time = state->phase.time_is_up ? 1 : (state->elapsed - state->begun) / (usable - state->begun);
+	training->share_of_time = state->phase.time_is_up ? 1 : fmax(0, (state->elapsed - begun) / (usable - begun));
 	if (state->phase.time_is_up)
-		report_expect(&training->report, state->step + 1);
+		report_expect(&training->report, state->step + 1 + (int64_t)later);
 	else if (steps >= 10) /* at the pace so far, evaluations included */
-		report_expect(&training->report, state->step + (int64_t)ceil((usable - state->elapsed) * (double)state->step /
-									     (state->elapsed - state->begun)));
+		report_expect(&training->report,
+			      state->step + (int64_t)ceil((usable - state->elapsed) * steps / (state->elapsed - begun) + later));
 	return OK;
 }
 

@@ -13,7 +13,8 @@ struct phase {
 	struct schedule schedule; /* over the phase's own steps, from 1 */
 	int64_t steps;
 	double seconds;   /* if not 0: when the run's time reaches this, phase and schedule end, after however many steps; `steps`
-			     is then only the scale of the schedule */
+			     is then only the scale of the schedule. Either all phases have one, or none. What came before the
+			     run's first step is taken from all of them in proportion */
 	int64_t tokens;   /* it ends with the step that reaches this many tokens */
 	int64_t patience; /* ... or after this many evaluations in a row without a better score */
 	double patience_margin; /* a score is better if it is better by more than this */

@@ -52,7 +52,7 @@ static void ends_with_the_time(void **state)
 		       test_folder);
 	assert_ended_by_time("whole", 3);
 	assert_program(0, "finished", "pretrain --out %s/whole", test_folder); /* and stays so */
-	assert_program(4, "--time is '20s'", "pretrain --out %s/whole --time 20s", test_folder);
+	assert_program(4, "--time is '10s'", "pretrain --out %s/whole --time 20s", test_folder);
 }
 
 /* The time used by an earlier process counts, the time between two processes does not. */
@@ -110,8 +110,8 @@ static void does_not_go_with_a_length(void **state)
 {
 	assert_program(2, "either --time or --num_train_steps", "pretrain --corpus %s --out %s/no --time 1h --num_train_steps 5",
 		       corpus, test_folder);
-	assert_program(2, "without a list of phases", "pretrain --corpus %s --out %s/no --time 1h --phase2.max_seq_length 64",
-		       corpus, test_folder);
+	assert_program(2, "how much of it each phase gets",
+		       "pretrain --corpus %s --out %s/no --time 1h --phase2.max_seq_length 64", corpus, test_folder);
 	assert_program(2, "time", "pretrain --corpus %s --out %s/no --time soon", corpus, test_folder);
 	assert_program(2, "--time 3 means seconds", "pretrain --corpus %s --out %s/no --time 3", corpus, test_folder);
 }

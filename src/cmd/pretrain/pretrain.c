@@ -8,6 +8,7 @@
 #include "base/duration.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "cmd/pretrain/pretrain_halves.h"
 #include "cmd/pretrain/pretrain_options.h"
 #include "cmd/recipes.h"
 #include "cmd/training_notes.h"
@@ -92,6 +93,8 @@ static enum status phases_open(struct pretrain_phases *out, struct options *opti
 	TRY(training_note_edits(options, start, settings->training.folder.out));
 	if (start->resumed && !start->begins_phase)
 		TRY(options_resume_start(options, record, start->checkpoint, true));
+	TRY(halves_split(options, record));
+	listed = options->section_count;
 	TRY(check_listed(options, start, recorded));
 	TRY(options_join_section(options));
 	int64_t count = listed > 0 ? listed : recorded + start->begins_phase;
@@ -100,8 +103,12 @@ static enum status phases_open(struct pretrain_phases *out, struct options *opti
 	TRY(memory_new(&out->options, count, sizeof *out->options, "phases"));
 	TRY(memory_new(&out->own, count, sizeof *out->own, "phases"));
 	out->count = count;
-	for (int64_t i = 0; i < out->count; i++)
-		TRY(open_phase(out, i, &from, i < recorded ? phases_recorded_at(record, i) : NULL));
+	for (int64_t i = 0; i < out->count; i++) {
+		enum status status = open_phase(out, i, &from, i < recorded ? phases_recorded_at(record, i) : NULL);
+		if (status == ERR_STATE && settings->end_with_pairs)
+			error_hint("each half of such a run (--end_with_pairs) has half of the length given");
+		TRY(status);
+	}
 	if (!start->begins_phase)
 		return OK;
 	const struct training_options *first = out->options[recorded - 1]->settings;
@@ -136,8 +143,18 @@ static enum status pretrain_phases(struct pretrain *pretrain)
 	TRY(phases_open(&pretrain->phases, pretrain->options, &run->start));
 	machine_resume(&pretrain->machine, &settings->training);
 	TRY(run_take_options(run, pretrain->options, pretrain->phases.options, pretrain->phases.count));
-	if (settings->time && run->phase_count == 1)
-		TRY(duration_parse(settings->time, &run->phases[0].seconds));
+	double end = 0;
+	for (int64_t i = 0; i < run->phase_count; i++) {
+		const char *time = ((const struct pretraining_options *)run->phases[i].options->settings)->time;
+		double seconds = 0;
+		if (time)
+			TRY(duration_parse(time, &seconds));
+		if (i > 0 && (seconds > 0) != (end > 0))
+			return error_set(ERR_USAGE, "phase %" PRId64 " has %s time: give all phases one, or none", i + 1,
+					 time ? "a" : "no");
+		end += seconds;
+		run->phases[i].seconds = end;
+	}
 	return OK;
 }
 
@@ -244,7 +261,7 @@ static enum status complete_pretrain(struct options *options)
 	bool trained = settings->initial.init_checkpoint || initial_weights_named(settings->initial.model);
 	if (trained && options_origin(options, "init_attention") == ORIGIN_RECIPE)
 		options_forget(options, "init_attention");
-	return OK;
+	return halves_settle(options);
 }
 
 /* By the rules for times, "--time 3" means three seconds, which is hardly what was intended. */
@@ -256,23 +273,40 @@ static enum status check_unit(const char *time, double seconds)
 			    "add a unit: %sh, %sm, or %ss if you do mean seconds", time, time, time);
 }
 
-/* --time determines the length of the run, so nothing else may. */
-static enum status check_time(const struct options *options)
+/* --time determines the length of the run or phase, so nothing else may. */
+static enum status check_time_alone(const struct options *options)
 {
 	static const char *const others[] = {"num_train_steps", "num_train_epochs", "num_train_tokens"};
-	const struct pretraining_options *settings = options->settings;
+	const char *time = ((const struct pretraining_options *)options->settings)->time;
 	double seconds;
 	if (!options_given(options, "time"))
 		return OK;
-	TRY(duration_parse(settings->time, &seconds));
-	TRY(check_unit(settings->time, seconds));
+	TRY(duration_parse(time, &seconds));
+	TRY(check_unit(time, seconds));
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		if (options_given(options, others[i]))
 			return error_set(ERR_USAGE, "give either --time or --%s, not both", others[i]);
-	if (options->section_count == 0 && !settings->second.phase2)
-		return OK;
-	return error_hinted(error_set(ERR_USAGE, "--time is for runs without a list of phases"),
-			    "give each phase its num_train_steps instead");
+	return OK;
+}
+
+static enum status check_time(const struct options *options)
+{
+	const struct pretraining_options *settings = options->settings;
+	if (options_given(options, "time") && options->section_count > 1)
+		return error_hinted(error_set(ERR_USAGE, "--time does not say how much of it each phase gets"),
+				    "give each phase its own: --phase1.time, --phase2.time, ...");
+	if (options_given(options, "time") && settings->second.phase2)
+		return error_hinted(error_set(ERR_USAGE, "--time does not apply to --phase2"),
+				    "give the second phase its num_train_steps instead");
+	TRY(check_time_alone(options));
+	for (int64_t i = 0; i < options->section_count; i++) {
+		struct options phase;
+		TRY(options_derive(&phase, options, i, NULL));
+		enum status status = check_time_alone(&phase);
+		options_release(&phase);
+		TRY(status);
+	}
+	return OK;
 }
 
 /* Text is required unless the folder may contain a run to resume, or the phases bring their own. */

@@ -23,7 +23,7 @@ const struct option pretrain_options[] = {
 	{.group = folder_rows, .field = FIELD(training.folder)},
 	{.group = training_rows, .only = "recipe", .field = FIELD(training)},
 	{.group = length_rows, .field = FIELD(training.length)},
-	{ROW(time, ROLE_RESULT, "TIME"), .alias = "total_training_time", .fallback_text = "not used",
+	{ROW(time, ROLE_RESULT, "TIME"), .section = "phase", .alias = "total_training_time", .fallback_text = "not used",
 	 .help = "train the best model that this much time (3h, 45m, ...) allows: with --recipe fast unless another is named, "
 	 "and with a model, batch, and length chosen by the speed of this machine unless they are given; the schedule ends when "
 	 "the time does; interruptions do not count"},
@@ -38,6 +38,9 @@ const struct option pretrain_options[] = {
 	{.group = ranks_rows, .field = FIELD(training.ranks)},
 
 	{.help = "Phases"},
+	{ROW(end_with_pairs, ROLE_RESULT, NULL), .rare = true, .fallback = "false",
+	 .help = "make the second half of the run a phase of its own, with --next_sentence overlap and --running_text_share 0.4, "
+	 "in which the model also learns to compare two texts"},
 	{.group = second_phase_rows, .field = FIELD(second)},
 
 	{.help = "Numbers"},

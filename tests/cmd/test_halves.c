@@ -1,0 +1,163 @@
+/* --end_with_pairs, which the recipe `fast` sets: two phases of half the length, the second of which compares texts; the same run
+ * however it is resumed; not where something else was decided. And times of several phases. */
+#include "cmd/small_run.h"
+#include "weights/checkpoint_folder.h"
+
+#define SMALL                                                                                                                    \
+	"--vocab_size 80 --train_batch_size 4 --max_seq_length 32 --eval_steps 2 --save_checkpoints_steps 2 --precision fp32 "   \
+	"--threads 1 --no_progress "
+
+static int setup(void **state)
+{
+	return small_run_make(state, 5);
+}
+
+/* The value of `name` in phase `index` of a run's settings; without phases, of the run. "" if there is none. */
+static const char *setting(const char *run, int index, const char *name)
+{
+	static char value[64];
+	char path[64];
+	struct json_document document;
+	snprintf(path, sizeof path, "%s/settings.json", run);
+	assert_ok(json_read(&document, test_path(path), 1 << 20));
+	const struct json *phases = json_member(document.root, "phases");
+	const struct json *phase = phases ? phases->first_child : document.root;
+	for (; phases && index > 0; index--)
+		phase = phase->next;
+	const struct json *found = json_member(phase, name);
+	snprintf(value, sizeof value, "%s", found ? found->text : "");
+	json_release(&document);
+	return value;
+}
+
+static void assert_halves(const char *run, const char *name, const char *first, const char *second)
+{
+	assert_string_equal(setting(run, 0, name), first);
+	assert_string_equal(setting(run, 1, name), second);
+}
+
+static void second_half_compares(void **state)
+{
+	static const char *const again[] = {"", "--recipe fast --num_train_steps 7 " SMALL};
+	assert_program(0, "",
+		       "pretrain --corpus %s --model %s --out %s/whole --recipe fast --log_steps 1 --num_train_steps 7 " SMALL,
+		       corpus, config, test_folder);
+	assert_halves("whole", "num_train_steps", "3", "4");
+	assert_halves("whole", "next_sentence", "none", "overlap");
+	assert_halves("whole", "schedule", "constant", "linear");
+	assert_halves("whole", "warmup_proportion", "0.12", "0");
+	assert_near(metric_at(test_path("whole/metrics.jsonl"), 3, "eval_nsp_loss"), 0, 0);
+	assert_true(metric_at(test_path("whole/metrics.jsonl"), 5, "nsp_loss") > 0);
+	for (int i = 0; i < 2; i++) {
+		assert_program(75, "",
+			       "pretrain --corpus %s --model %s --out %s/part%d --recipe fast --num_train_steps 7 "
+			       "--stop_at_step %d " SMALL,
+			       corpus, config, test_folder, i, i ? 2 : 5);
+		assert_program(0, "", "pretrain --out %s/part%d %s", test_folder, i, again[i]);
+		char part[64];
+		snprintf(part, sizeof part, "part%d/final/model.safetensors", i);
+		assert_same_file(test_path("whole/final/model.safetensors"), test_path(part));
+	}
+	assert_program(4, "--num_train_steps is '5', but", "pretrain --out %s/part0 --num_train_steps 9", test_folder);
+}
+
+static void lengths_are_halved(void **state)
+{
+	static const char *const rows[][4] = {
+		{"--num_train_tokens 601", "num_train_tokens", "300", "301"},
+		{"--num_train_epochs 3", "num_train_epochs", "1.5", "1.5"},
+		{"", "num_train_epochs", "20", "20"},
+		{"--time 61s", "time", "30.5s", "30.5s"},
+		{"--num_train_steps 100 --num_warmup_steps 9", "num_warmup_steps", "9", "0"},
+		{"--num_train_steps 100 --warmup_proportion 0.2", "num_warmup_steps", "20", "0"}, /* a fifth of the whole */
+		{"--num_train_steps 100 --end_with_pairs --next_sentence pairs", "next_sentence", "pairs", "overlap"},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		char run[16];
+		snprintf(run, sizeof run, "length%d", (int)i);
+		assert_program(75, "", "pretrain --corpus %s --model %s --out %s/%s --recipe fast --stop_at_step 1 %s " SMALL,
+			       corpus, config, test_folder, run, rows[i][0]);
+		assert_halves(run, rows[i][1], rows[i][2], rows[i][3]);
+	}
+	assert_program(0, "", "pretrain --corpus %s --model %s --out %s/one --recipe fast --num_train_steps 1 " SMALL, corpus,
+		       config, test_folder);
+	assert_string_equal(setting("one", 0, "num_train_steps"), "1");
+}
+
+/* Somebody has decided otherwise, or the model has no head for pairs. */
+static void one_phase_remains(void **state)
+{
+	static const char *const others[] = {
+		"--no_end_with_pairs", "--next_sentence none", "--next_sentence pairs",
+		"--form distilbert",   "--recipe original",    "--init_checkpoint %s/trained/final",
+	};
+	assert_program(0, "", "pretrain --corpus %s --model %s --out %s/trained --num_train_steps 1 " SMALL, corpus, config,
+		       test_folder);
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		char run[16], model[PATH_BYTES], option[PATH_BYTES + 64];
+		bool trained = strstr(others[i], "%s") != NULL;
+		snprintf(run, sizeof run, "other%d", (int)i);
+		snprintf(model, sizeof model, "--model %s", strstr(others[i], "form") ? "tiny" : config);
+		snprintf(option, sizeof option, "%.*s%s%s", (int)strcspn(others[i], "%"), others[i], trained ? test_folder : "",
+			 trained ? "/trained/final" : "");
+		assert_program(0, "", "pretrain --corpus %s %s --out %s/%s %s --num_train_steps 2 %s " SMALL, corpus,
+			       trained ? "" : model, test_folder, run, strstr(option, "recipe") ? "" : "--recipe fast", option);
+		assert_string_equal(setting(run, 1, "num_train_steps"), "2");
+		assert_string_not_equal(setting(run, 1, "next_sentence"), "overlap");
+	}
+	assert_program(2, "--end_with_pairs is for runs on text without phases",
+		       "pretrain --corpus %s --out %s/none --end_with_pairs --phase2.num_train_steps 1 " SMALL, corpus,
+		       test_folder);
+	assert_program(0, "",
+		       "pretrain --corpus %s --model %s --out %s/listed --recipe fast --num_train_steps 2 "
+		       "--phase1.learning_rate 1e-3 --phase2.learning_rate 1e-4 " SMALL,
+		       corpus, config, test_folder);
+	assert_halves("listed", "num_train_steps", "2", "2");
+	assert_halves("listed", "next_sentence", "none", "none");
+}
+
+/* Each phase ends at its time, and the rate has fallen to zero at the end of each. */
+static void phases_have_times(void **state)
+{
+	assert_program(
+		0, "phase 1 ended at step",
+		"pretrain --corpus %s --model %s --out %s/timed --phase1.time 2s --phase2.time 1s --phase2.max_seq_length 16 "
+		"--learning_rate 1e-3 --log_steps 1 " SMALL,
+		corpus, config, test_folder);
+	char folder[PATH_BYTES], path[PATH_BYTES];
+	bool found = false;
+	struct json_document document;
+	double elapsed = 0;
+	int64_t step = 0, first = 0;
+	assert_ok(checkpoint_latest(test_path("timed"), folder, &found));
+	assert_ok(path_join(path, folder, "training_state.json"));
+	assert_ok(json_read(&document, path, 1 << 20));
+	assert_ok(json_get_number(document.root, path, "elapsed", &elapsed));
+	assert_ok(json_get_integer(document.root, path, "step", 0, INT64_MAX, &step));
+	assert_ok(json_get_integer(json_member(document.root, "phase"), path, "first_step", 0, INT64_MAX, &first));
+	json_release(&document);
+	if (!(elapsed > 0.6 && elapsed < 23)) /* on a busy machine one evaluation may take longer than a phase */
+		fail_msg("%g of 3 seconds", elapsed);
+	assert_true(first > 0 && first < step);
+	assert_true(metric_at(test_path("timed/metrics.jsonl"), first, "learning_rate") < 1e-4);
+	assert_true(metric_at(test_path("timed/metrics.jsonl"), step, "learning_rate") < 1e-4);
+	assert_program(2, "--time does not say how much of it each phase gets",
+		       "pretrain --corpus %s --out %s/none --time 1h --phase2.max_seq_length 16", corpus, test_folder);
+	assert_program(2, "phase 2 has no time",
+		       "pretrain --corpus %s --model %s --out %s/none --phase1.time 1h "
+		       "--phase2.num_train_steps 9 " SMALL,
+		       corpus, config, test_folder);
+	assert_program(2, "give either --time or --num_train_steps",
+		       "pretrain --corpus %s --out %s/none --phase1.time 1h --phase1.num_train_steps 9", corpus, test_folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(second_half_compares),
+		cmocka_unit_test(lengths_are_halved),
+		cmocka_unit_test(one_phase_remains),
+		cmocka_unit_test(phases_have_times),
+	};
+	return cmocka_run_group_tests_name("halves", tests, setup, program_teardown);
+}
