@@ -122,6 +122,15 @@ static void thin(struct history_table *table)
 	}
 }
 
+/* A loss of next sentences that is exactly 0 stands for a line without pairs, as in the first phase of many runs: it has no
+ * accuracy of them either. */
+static bool is_missing(const struct json *object, const char *prefix, const char *name)
+{
+	char loss[512];
+	snprintf(loss, sizeof loss, "%.450snsp_loss", prefix);
+	return strncmp(name, "nsp_", 4) == 0 && number(object, loss) == 0;
+}
+
 static enum status add_step(struct history *history, const struct json *object)
 {
 	struct history_table *table = &history->steps;
@@ -129,7 +138,7 @@ static enum status add_step(struct history *history, const struct json *object)
 		thin(table);
 	TRY(add_row(table));
 	for (const struct json *item = object->first_child; item; item = item->next)
-		if (item->kind == JSON_NUMBER)
+		if (item->kind == JSON_NUMBER && !is_missing(object, "", item->key))
 			TRY(set_value(table, add_column(history, item->key), item->number));
 	return OK;
 }
@@ -203,7 +212,7 @@ static enum status add_evaluation(struct history *history, const struct json *ob
 		TRY(set_value(table, c, number(object, common_names[c])));
 	for (const struct json *item = object->first_child; item; item = item->next) {
 		bool own = strncmp(item->key, prefix, (size_t)length) == 0 && strcmp(item->key, "eval_seconds") != 0;
-		if (own && item->kind == JSON_NUMBER && item->key[length])
+		if (own && item->kind == JSON_NUMBER && item->key[length] && !is_missing(object, prefix, item->key + length))
 			TRY(set_value(table, add_column(history, item->key + length), item->number));
 	}
 	return OK;

@@ -591,12 +591,15 @@ static enum status describe(void *context, struct report *report)
 	struct report_progress progress = train_progress(&run->training.state);
 	TRY(samples_open(&pretraining->samples, run->folder.path, set ? set->shards : NULL, set ? set->shard_count : 0,
 			 run->memory.model, &run->memory.replica, vocab, &progress));
+	int64_t last = run->phase_count - 1; /* the last phase with pairs; else the first one */
+	while (last > 0 && !next_sentence_is_pair(pretraining->data.phases[last].training.next_sentence))
+		last--;
 	report->facts.epoch_tokens = (double)pretraining_data_tokens(&pretraining->data);
 	report->task = pretraining_report(&(struct pretraining_report_facts){
 		.vocab_size = run->config.vocab_size,
 		.frequencies = &frequencies,
 		.vocab = vocab,
-		.next_sentence = pretraining->data.phases[0].training.next_sentence != NEXT_SENTENCE_NONE,
+		.next_sentence = pretraining->data.phases[last].training.next_sentence,
 		.samples = &pretraining->samples,
 	});
 	return OK;

@@ -283,7 +283,7 @@ static void test_page(void **state)
 		.task = pretraining_report(&(struct pretraining_report_facts){.vocab_size = 1000,
 									      .frequencies = &frequencies,
 									      .vocab = &vocab,
-									      .next_sentence = true,
+									      .next_sentence = NEXT_SENTENCE_PAIRS,
 									      .samples = &samples}),
 		.total_steps = 400,
 	};

@@ -19,7 +19,7 @@ static struct report_task masked_words(void)
 	return pretraining_report(&(struct pretraining_report_facts){.vocab_size = 16000,
 								     .frequencies = &frequencies,
 								     .vocab = &vocab,
-								     .next_sentence = true,
+								     .next_sentence = NEXT_SENTENCE_PAIRS,
 								     .samples = &no_samples});
 }
 
