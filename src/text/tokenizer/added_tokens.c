@@ -194,7 +194,11 @@ static size_t skip_space_after(const char *text, size_t size, size_t at)
 bool added_tokens_next(const struct added_patterns *patterns, const char *text, size_t size, size_t *at, size_t from,
 		       struct added_match *out)
 {
-	while (*at < size) {
+	for (;;) {
+		while (*at < size && patterns->first[(uint8_t)text[*at]] == patterns->first[(uint8_t)text[*at] + 1])
+			++*at;
+		if (*at == size)
+			return false;
 		const struct added_pattern *pattern = longest_at(patterns, text + *at, size - *at);
 		size_t begin = *at, end = begin + (pattern ? pattern->size : 1);
 		*at = end;
@@ -214,5 +218,4 @@ bool added_tokens_next(const struct added_patterns *patterns, const char *text, 
 		};
 		return true;
 	}
-	return false;
 }

@@ -27,16 +27,21 @@ struct bpe {
 	struct vocab vocab;   /* the entries; the vocabulary itself may move */
 	struct merge *merges; /* open addressing, at most half full */
 	int shift;            /* 64 minus the bits of a place in it */
+	uint8_t *filter;      /* bits, four for a place, set where a pair belongs: most pairs are no merge and end here */
 	bool bytes;           /* words are bytes, and entries stand for bytes */
 	bool byte_fallback, fuse_unknown, ignore_merges;
 	int32_t unknown;         /* -1: characters that are not entries are left out */
 	int32_t byte_ids[BYTES]; /* of the entry for each byte, -1 = none: with `bytes`, that of its character, else "<0x0A>" */
+	char spelling[BYTES][4]; /* with `bytes`: the character of each byte, of one byte or two, then zeros */
 };
 
 static inline const struct merge *find_merge(const struct bpe *bpe, int32_t left, int32_t right)
 {
 	uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right, mask = ((uint64_t)1 << (64 - bpe->shift)) - 1;
-	for (uint64_t place = (pair * 0x9E3779B97F4A7C15u) >> bpe->shift;; place = (place + 1) & mask) {
+	uint64_t hash = pair * 0x9E3779B97F4A7C15u, bit = hash >> (bpe->shift - 2);
+	if (!(bpe->filter[bit / 8] >> bit % 8 & 1))
+		return NULL;
+	for (uint64_t place = hash >> bpe->shift;; place = (place + 1) & mask) {
 		const struct merge *merge = &bpe->merges[place];
 		if (merge->pair == pair)
 			return merge;
@@ -77,11 +82,13 @@ static int64_t merge_few(const struct bpe *bpe, struct symbol *symbols, int64_t 
 	for (int64_t i = 0; i < count; i++)
 		rate(bpe, &symbols[i], i + 1 < count ? &symbols[i + 1] : NULL);
 	while (count > 1) {
-		int64_t best = 0;
-		for (int64_t i = 1; i + 1 < count; i++)
-			if (symbols[i].rank < symbols[best].rank)
-				best = i;
-		if (symbols[best].rank == NO_RANK)
+		uint64_t first = (uint64_t)NO_RANK << 32; /* rank in the high half, index in the low one: no branches */
+		for (int64_t i = 0; i + 1 < count; i++) {
+			uint64_t key = (uint64_t)symbols[i].rank << 32 | (uint64_t)i;
+			first = key < first ? key : first;
+		}
+		int64_t best = (int64_t)(uint32_t)first;
+		if (first >> 32 == NO_RANK)
 			break;
 		symbols[best].id = symbols[best].merged;
 		symbols[best].end = symbols[best + 1].end;
@@ -212,8 +219,11 @@ static int32_t find_whole(const struct bpe *bpe, const char *text, size_t size, 
 	size_t length = 0;
 	if (!bpe->bytes)
 		return find_entry(bpe, text, size);
-	for (size_t i = 0; i < size; i++)
-		length += byte_level_character((uint8_t)text[i], spelled + length);
+	for (size_t i = 0; i < size; i++) {
+		const char *character = bpe->spelling[(uint8_t)text[i]];
+		memcpy(spelled + length, character, 2);
+		length += character[1] ? 2 : 1;
+	}
 	return find_entry(bpe, spelled, length);
 }
 
@@ -245,8 +255,10 @@ static enum status cut(const void *model, const char *text, size_t size, struct 
 static void close_model(void *model)
 {
 	struct bpe *bpe = model;
-	if (bpe)
+	if (bpe) {
 		free(bpe->merges);
+		free(bpe->filter);
+	}
 	free(bpe);
 }
 
@@ -293,7 +305,8 @@ static enum status add_merge(struct bpe *bpe, const struct part *part, const str
 				 : b < 0 ? "the second"
 					 : "their union");
 	uint64_t pair = (uint64_t)(uint32_t)a << 32 | (uint32_t)b, mask = ((uint64_t)1 << (64 - bpe->shift)) - 1;
-	uint64_t place = (pair * 0x9E3779B97F4A7C15u) >> bpe->shift;
+	uint64_t hash = pair * 0x9E3779B97F4A7C15u, place = hash >> bpe->shift, bit = hash >> (bpe->shift - 2);
+	bpe->filter[bit / 8] |= (uint8_t)(1 << bit % 8);
 	while (bpe->merges[place].pair != NO_PAIR && bpe->merges[place].pair != pair)
 		place = (place + 1) & mask;
 	bpe->merges[place] = (struct merge){pair, rank, both}; /* of equal pairs, the last one counts */
@@ -313,6 +326,7 @@ static enum status read_merges(struct bpe *bpe, const struct part *part)
 		bits++;
 	bpe->shift = 64 - bits;
 	TRY(memory_new(&bpe->merges, (int64_t)1 << bits, sizeof *bpe->merges, "merges"));
+	TRY(memory_new(&bpe->filter, (int64_t)1 << (bits - 1), 1, "merges"));
 	memset(bpe->merges, 0xFF, ((size_t)1 << bits) * sizeof *bpe->merges);
 	for (const struct json *merge = merges->first_child; merge && status == OK; merge = merge->next)
 		status = add_merge(bpe, part, merge, rank++, &joined);
@@ -343,10 +357,12 @@ static void find_bytes(struct bpe *bpe)
 	for (int byte = 0; byte < BYTES; byte++) {
 		char text[8];
 		size_t size = 6;
-		if (bpe->bytes)
+		if (bpe->bytes) {
 			size = byte_level_character((uint8_t)byte, text);
-		else
+			memcpy(bpe->spelling[byte], text, size);
+		} else {
 			snprintf(text, sizeof text, "<0x%02X>", byte);
+		}
 		bpe->byte_ids[byte] = find_entry(bpe, text, size);
 	}
 }

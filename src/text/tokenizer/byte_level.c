@@ -54,6 +54,12 @@ static enum status open_byte_level(struct stage *stage, const struct part *part)
 	return json_get_bool(part->object, part->path, "use_regex", &own->use_regex);
 }
 
+bool byte_level_is_idle(const struct stage *stage)
+{
+	const struct byte_level *own = stage->own;
+	return !own->add_prefix_space && !own->use_regex;
+}
+
 /* Passes on the words of a piece from `at` on. */
 static enum status pass_words(const struct stage *stage, struct chain_run *run, const struct word *word, size_t at)
 {

@@ -5,6 +5,8 @@
 #include "text/tokenizer/chain.h"
 
 extern const struct stage_kind stage_byte_level;
+/* Whether such a stage only says that the model receives bytes: it adds no space and does not divide text. */
+bool byte_level_is_idle(const struct stage *stage);
 
 /* The character that stands for a byte in a vocabulary, and its size in UTF-8. */
 size_t byte_level_character(uint8_t byte, char out[4]);

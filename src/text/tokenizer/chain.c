@@ -26,23 +26,6 @@ void word_place(const struct word *word, size_t at, uint32_t *begin, uint32_t *e
 	*end = word->begin + (uint32_t)last;
 }
 
-struct word word_part(const struct word *word, size_t from, size_t to)
-{
-	struct word part = {.text = word->text + from, .size = to - from};
-	if (from == to)
-		return part;
-	if (!word->begins) {
-		part.begin = word->begin + (uint32_t)from;
-		part.end = word->begin + (uint32_t)to;
-		return part;
-	}
-	part.begins = word->begins + from;
-	part.ends = word->ends + from;
-	part.begin = part.begins[0];
-	part.end = part.ends[part.size - 1];
-	return part;
-}
-
 struct word word_of_buffer(const struct normalized_text *buffer)
 {
 	struct word word = {.text = buffer->text, .size = (size_t)buffer->size, .begins = buffer->begins, .ends = buffer->ends};

@@ -26,7 +26,22 @@ struct word {
 	const uint32_t *begins, *ends; /* of each byte; NULL if byte i is source byte begin + i */
 };
 /* The bytes [from, to) of a piece. */
-struct word word_part(const struct word *word, size_t from, size_t to);
+static inline struct word word_part(const struct word *word, size_t from, size_t to)
+{
+	struct word part = {.text = word->text + from, .size = to - from};
+	if (from == to)
+		return part;
+	if (!word->begins) {
+		part.begin = word->begin + (uint32_t)from;
+		part.end = word->begin + (uint32_t)to;
+		return part;
+	}
+	part.begins = word->begins + from;
+	part.ends = word->ends + from;
+	part.begin = part.begins[0];
+	part.end = part.ends[part.size - 1];
+	return part;
+}
 /* Where the character that contains byte `at` of a piece comes from. */
 void word_place(const struct word *word, size_t at, uint32_t *begin, uint32_t *end);
 

@@ -1,6 +1,7 @@
 /* The code of published regular expressions. */
 #include "text/tokenizer/patterns.h"
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -29,10 +30,29 @@ static inline uint8_t kind_of(uint8_t classes)
 	return classes & (CLASS_LETTER | CLASS_NUMBER | CLASS_SPACE);
 }
 
+/* How many ASCII letters a text begins with, unless it ends soon after them. Eight are looked at together: a loop over them would
+ * end at a place that is hard to predict. Adding 0x80 - c to a byte below 0x80 sets its high bit exactly if it is at least c. */
+static inline size_t ascii_letters(const char *text, size_t size)
+{
+	const uint64_t ones = 0x0101010101010101u, high = 0x80 * ones;
+	size_t at = 0;
+	for (uint64_t eight; size - at >= sizeof eight; at += sizeof eight) {
+		memcpy(&eight, text + at, sizeof eight);
+		eight = le64toh(eight);
+		uint64_t lower = (eight & ~high) | 0x20 * ones;
+		uint64_t letters = (lower + (0x80 - 'a') * ones) & ~(lower + (0x80 - 'z' - 1) * ones) & ~eight & high;
+		if (letters != high)
+			return at + (size_t)__builtin_ctzll(letters ^ high) / 8;
+	}
+	return at;
+}
+
 /* The end of the run of characters of one kind, of at most `most` characters. */
 static inline size_t run_end(const char *text, size_t size, size_t at, uint8_t kind, size_t most)
 {
 	size_t length;
+	if (kind == CLASS_LETTER)
+		at += ascii_letters(text + at, size - at);
 	for (; most > 0 && at < size && kind_of(class_at(text, at, &length)) == kind; most--)
 		at += length;
 	return at;

@@ -54,6 +54,8 @@ static enum status add_segment(const struct stage *stage, struct chain_run *run,
 {
 	const struct splitter *s = stage->own;
 	bool joins = false;
+	if (s->behavior == ISOLATED)
+		return emit(stage, run, word, next);
 	if (s->behavior == REMOVED && next.is_match)
 		return OK;
 	if (kept->end > kept->begin) {

@@ -127,6 +127,8 @@ static enum status find_byte_level(struct chain *chain, const char *path)
 			return error_set(ERR_DATA,
 					 "'%s': there is a pre-tokenizer behind \"ByteLevel\", which bertc does not have", path);
 	}
+	if (chain->bytes && byte_level_is_idle(&chain->stages[chain->count - 1]))
+		free(chain->stages[--chain->count].own);
 	return OK;
 }
 

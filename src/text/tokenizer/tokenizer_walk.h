@@ -40,6 +40,21 @@ struct walk {
 
 static const char *const special_token_texts[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 
+/* At most 8 bytes as a little-endian number. Overlapping parts of it are read: a loop would end at a place that is hard to
+ * predict. */
+static inline uint64_t load_few(const char *text, size_t size)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	uint32_t first, last;
+
+	if (size >= 4) {
+		memcpy(&first, text, 4);
+		memcpy(&last, text + size - 4, 4);
+		return le32toh(first) | (uint64_t)le32toh(last) << 8 * (size - 4);
+	}
+	return size > 0 ? s[0] | (uint32_t)s[size / 2] << 8 * (size / 2) | (uint32_t)s[size - 1] << 8 * (size - 1) : 0;
+}
+
 /* The 16 bytes at text[at] as little-endian numbers, with zeros after the end of the text. */
 static inline void load_16(const char *text, size_t size, size_t at, uint64_t *low, uint64_t *high)
 {
@@ -62,11 +77,8 @@ static inline void load_16(const char *text, size_t size, size_t at, uint64_t *l
 		*low = shift >= 64 ? b >> (shift - 64) : a >> shift | b << (64 - shift);
 		*high = shift >= 64 ? 0 : b >> shift;
 	} else {
-		*low = *high = 0;
-		for (size_t i = 0; i < rest && i < 8; i++)
-			*low |= (uint64_t)(unsigned char)text[at + i] << 8 * i;
-		for (size_t i = 8; i < rest; i++)
-			*high |= (uint64_t)(unsigned char)text[at + i] << 8 * (i - 8);
+		*low = load_few(text + at, rest < 8 ? rest : 8);
+		*high = rest > 8 ? load_few(text + at + 8, rest - 8) : 0;
 	}
 }
 
