@@ -1,48 +1,35 @@
 /* ModernBERT's configuration in the forms of transformers 4 and 5, and the names of its tensors. */
 #include "test.h"
-#include "model/forms.h"
 #include "backend/open.h"
 #include "model/golden.h"
+#include "weights/config_text.h"
 #include "weights/weight_names.h"
-
-static enum status parse(const char *members, struct model_config *out)
-{
-	char text[512];
-	struct json_document document;
-	snprintf(text, sizeof text, "{\"model_type\": \"modernbert\", \"vocab_size\": 50368%s%s}", *members ? ", " : "", members);
-	REQUIRE(json_parse(&document, "x.json", text, strlen(text)));
-	enum status status = model_config_from_json(out, document.root, "x.json");
-	json_release(&document);
-	return status;
-}
 
 static void both_forms_are_read(void **state)
 {
 	struct model_config config;
-	REQUIRE(parse("\"pad_token_id\": 50283", &config));
+	REQUIRE(parse_config("modernbert", "\"pad_token_id\": 50283", &config));
 	assert_int_equal(config.attention.window, 64);
 	assert_int_equal(config.attention.period, 3);
 	assert_true(config.attention.global_base == 160000 && config.attention.local_base == 10000);
 	assert_true(config.no_bias.norm && config.no_bias.attention && !config.no_bias.decoder && !config.mean_pooling);
-	REQUIRE(parse("\"global_rope_theta\": 1e6, \"local_rope_theta\": 5e4, \"global_attn_every_n_layers\": 2, "
-		      "\"local_attention\": 32, \"classifier_pooling\": \"mean\", \"norm_bias\": true",
-		      &config));
+	REQUIRE(parse_config("modernbert",
+			     "\"global_rope_theta\": 1e6, \"local_rope_theta\": 5e4, \"global_attn_every_n_layers\": 2, "
+			     "\"local_attention\": 32, \"classifier_pooling\": \"mean\", \"norm_bias\": true",
+			     &config));
 	assert_true(config.attention.global_base == 1e6 && config.attention.local_base == 5e4 && config.mean_pooling);
 	assert_true(config.attention.period == 2 && config.attention.window == 16 && !config.no_bias.norm);
-	REQUIRE(parse("\"num_hidden_layers\": 3, \"layer_types\": [\"full_attention\", \"sliding_attention\", "
-		      "\"full_attention\"], \"rope_parameters\": {\"full_attention\": {\"rope_theta\": 1e6}}",
-		      &config));
+	REQUIRE(parse_config("modernbert",
+			     "\"num_hidden_layers\": 3, \"layer_types\": [\"full_attention\", \"sliding_attention\", "
+			     "\"full_attention\"], \"rope_parameters\": {\"full_attention\": {\"rope_theta\": 1e6}}",
+			     &config));
 	assert_true(config.attention.period == 2 && config.attention.global_base == 1e6);
 	assert_true(model_layer_is_global(&config, 0) && !model_layer_is_global(&config, 1) && model_layer_is_global(&config, 2));
 }
 
 static void what_differs_is_refused(void **state)
 {
-	static const struct {
-		const char *members;
-		enum status status;
-		const char *field;
-	} bad[] = {
+	static const struct bad_config bad[] = {
 		{"\"global_rope_theta\": 1e6, \"rope_parameters\": {\"full_attention\": {\"rope_theta\": 2e6}}", ERR_DATA,
 		 "global_rope_theta"},
 		{"\"num_hidden_layers\": 2, \"global_attn_every_n_layers\": 1, \"layer_types\": [\"full_attention\", "
@@ -57,11 +44,7 @@ static void what_differs_is_refused(void **state)
 		{"\"decoder_bias\": false", ERR_USAGE, "decoder_bias"},
 		{"\"num_attention_heads\": 256", ERR_DATA, "turned"},
 	};
-	struct model_config config;
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-		assert_int_equal(parse(bad[i].members, &config), bad[i].status);
-		assert_non_null(strstr(error_last()->message, bad[i].field));
-	}
+	assert_refused("modernbert", bad, sizeof bad / sizeof bad[0]);
 }
 
 /* The names that ModernBertForMaskedLM gives them, and back. */
@@ -91,7 +74,7 @@ static void tensors_have_names(void **state)
 	struct model_config config;
 	struct model *model;
 	char name[TENSOR_NAME_BYTES];
-	REQUIRE(parse("\"num_hidden_layers\": 2", &config));
+	REQUIRE(parse_config("modernbert", "\"num_hidden_layers\": 2", &config));
 	REQUIRE(pool_create(&pool, 1));
 	REQUIRE(backend_open(&be, &(struct backend_settings){.device = "ref", .dtype = DTYPE_F64, .pool = pool}));
 	REQUIRE(model_create(&model, be, &config, &model_heads_words));
@@ -126,9 +109,11 @@ static void memory_grows_with_the_length(void **state)
 	struct pool *pool;
 	struct backend *be;
 	struct model_config config;
-	assert_ok(parse("\"hidden_size\": 128, \"num_hidden_layers\": 3, \"num_attention_heads\": 2, \"intermediate_size\": 192, "
-			"\"attention_dropout\": 0.1",
-			&config));
+	assert_ok(parse_config(
+		"modernbert",
+		"\"hidden_size\": 128, \"num_hidden_layers\": 3, \"num_attention_heads\": 2, \"intermediate_size\": 192, "
+		"\"attention_dropout\": 0.1",
+		&config));
 	assert_int_equal(model_positions(&config), 8192);
 	assert_ok(pool_create(&pool, 2));
 	assert_ok(backend_open(&be, &(struct backend_settings){.device = "cpu", .dtype = DTYPE_F32, .pool = pool}));

@@ -1,7 +1,7 @@
 /* NomicBERT's configuration as published models have it and as transformers 5 writes it; what other models of that code have is
  * refused by name. */
 #include "test.h"
-#include "model/forms.h"
+#include "weights/config_text.h"
 
 static const char published[] =
 	"\"activation_function\": \"swiglu\", \"attn_pdrop\": 0.0, \"causal\": false, \"embd_pdrop\": 0.0, "
@@ -10,26 +10,15 @@ static const char published[] =
 	"\"qkv_proj_bias\": false, \"rotary_emb_base\": 2000, \"rotary_emb_fraction\": 1.0, \"rotary_emb_scale_base\": null, "
 	"\"rotary_scaling_factor\": 2, \"summary_activation\": null, \"summary_type\": \"cls_index\", \"type_vocab_size\": 2";
 
-static enum status parse(const char *members, struct model_config *out)
-{
-	char text[1024];
-	struct json_document document;
-	snprintf(text, sizeof text, "{\"model_type\": \"nomic_bert\", \"vocab_size\": 30528%s%s}", *members ? ", " : "", members);
-	assert_ok(json_parse(&document, "x.json", text, strlen(text)));
-	enum status status = model_config_from_json(out, document.root, "x.json");
-	json_release(&document);
-	return status;
-}
-
 static void both_forms_are_read(void **state)
 {
 	struct model_config config;
-	assert_ok(parse("", &config));
+	assert_ok(parse_config("nomic_bert", "", &config));
 	assert_int_equal(config.hidden_size, 768);
 	assert_int_equal(config.max_position_embeddings, 2048);
 	assert_int_equal(config.hidden_act, ACTIVATION_SILU);
 	assert_true(config.attention.global_base == 1000 && model_layer_is_global(&config, 1));
-	assert_ok(parse(published, &config));
+	assert_ok(parse_config("nomic_bert", published, &config));
 	assert_int_equal(config.hidden_size, 128);
 	assert_int_equal(config.num_attention_heads, 4);
 	assert_int_equal(config.intermediate_size, 384);
@@ -37,9 +26,10 @@ static void both_forms_are_read(void **state)
 	assert_int_equal(config.max_position_embeddings, 1024);
 	assert_int_equal(config.hidden_act, ACTIVATION_SILU);
 	assert_true(config.attention.global_base == 2000 && config.layer_norm_eps == 1e-6);
-	assert_ok(parse("\"hidden_size\": 64, \"num_attention_heads\": 2, \"hidden_act\": \"gelu\", \"rope_parameters\": "
-			"{\"rope_theta\": 5000.0, \"rope_type\": \"default\"}",
-			&config));
+	assert_ok(parse_config("nomic_bert",
+			       "\"hidden_size\": 64, \"num_attention_heads\": 2, \"hidden_act\": \"gelu\", \"rope_parameters\": "
+			       "{\"rope_theta\": 5000.0, \"rope_type\": \"default\"}",
+			       &config));
 	assert_int_equal(config.hidden_size, 64);
 	assert_int_equal(config.hidden_act, ACTIVATION_GELU_ERF);
 	assert_true(config.attention.global_base == 5000);
@@ -47,11 +37,7 @@ static void both_forms_are_read(void **state)
 
 static void other_models_are_refused(void **state)
 {
-	static const struct {
-		const char *members;
-		enum status status;
-		const char *field;
-	} bad[] = {
+	static const struct bad_config bad[] = {
 		{"\"activation_function\": \"geglu\"", ERR_USAGE, "activation_function"},
 		{"\"mlp_fc1_bias\": true", ERR_USAGE, "mlp_fc1_bias"},
 		{"\"prenorm\": true", ERR_USAGE, "prenorm"},
@@ -62,11 +48,7 @@ static void other_models_are_refused(void **state)
 		{"\"n_layer\": 0", ERR_DATA, "n_layer"},
 		{"\"n_head\": 256", ERR_DATA, "turned"},
 	};
-	struct model_config config;
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-		assert_int_equal(parse(bad[i].members, &config), bad[i].status);
-		assert_non_null(strstr(error_last()->message, bad[i].field));
-	}
+	assert_refused("nomic_bert", bad, sizeof bad / sizeof bad[0]);
 }
 
 int main(void)
