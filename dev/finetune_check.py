@@ -128,8 +128,11 @@ class Task:
     def __init__(self, arguments, folder):
         self.arguments, self.length, self.cut = arguments, arguments.max_seq_length, 0
         self.layout = LAYOUTS.get(arguments.task)
-        settings = json.load(open(folder / "tokenizer_config.json"))
-        self.tokenizer = BertTokenizerFast(vocab=str(folder / "vocab.txt"), do_lower_case=settings.get("do_lower_case", True))
+        if (folder / "vocab.txt").exists():
+            settings = json.load(open(folder / "tokenizer_config.json"))
+            self.tokenizer = BertTokenizerFast(vocab=str(folder / "vocab.txt"), do_lower_case=settings.get("do_lower_case", True))
+        else:
+            self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
         self.ids = json.load(open(folder / "config.json")).get("label2id", {})
 
     def encode(self, texts):
@@ -149,16 +152,21 @@ class Task:
             segments += [number] * (len(part) + 1)
         return ids, segments
 
-    def model(self, folder, **options):
-        return self.auto.from_pretrained(folder, attn_implementation="eager", **options)
+    def model(self, folder, dropout=0.0, **options):
+        """Every rate of dropout that the form has is `dropout`."""
+        names = [name for name in transformers.AutoConfig.from_pretrained(folder).to_dict() if re.search("dropout|pdrop", name)]
+        model = self.auto.from_pretrained(folder, attn_implementation="eager", **dict.fromkeys(names, dropout), **options)
+        self.has_types = getattr(model.config, "type_vocab_size", 0) > 1
+        return model
 
-    @staticmethod
-    def padded(sequences):
+    def padded(self, sequences):
         width = max(len(ids) for ids, _ in sequences)
         ids, segments, mask = (torch.zeros(len(sequences), width, dtype=torch.long) for _ in range(3))
         for i, (row, types) in enumerate(sequences):
             ids[i, :len(row)], segments[i, :len(row)], mask[i, :len(row)] = torch.tensor(row), torch.tensor(types), 1
-        return {"input_ids": ids, "token_type_ids": segments, "attention_mask": mask}
+        ids[mask == 0] = self.tokenizer.pad_token_id
+        types = {"token_type_ids": segments} if self.has_types else {}
+        return {"input_ids": ids, "attention_mask": mask, **types}
 
     def logits(self, model, examples):
         """The head's outputs for each example, in bertc's order: a list of flat tensors."""
@@ -637,7 +645,7 @@ class Teacher:
 
 
 def optimizer_of(model, a):
-    bare = [n.endswith("bias") or "LayerNorm" in n for n, _ in model.named_parameters()]
+    bare = [n.endswith("bias") or "norm" in n.lower() for n, _ in model.named_parameters()]
     parameters = [q for _, q in model.named_parameters()]
     return torch.optim.AdamW([{"params": [q for q, plain in zip(parameters, bare) if not plain], "weight_decay": a.weight_decay},
                               {"params": [q for q, plain in zip(parameters, bare) if plain], "weight_decay": 0.0}],
@@ -715,8 +723,7 @@ class Exact:
         cut = task.cut
         assert len(train) >= a.steps * a.batch, f"{len(train)} examples: the order of a second epoch is not compared"
         dev = task.read(a.dev)
-        model = task.model(self.initial / "final", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
-                           dtype=torch.float64 if a.precision == "fp64" else torch.float32)
+        model = task.model(self.initial / "final", dtype=torch.float64 if a.precision == "fp64" else torch.float32)
         model.train()
         teacher = Teacher(a, task, self.initial, model.dtype) if a.teacher else None
         if teacher:
@@ -789,12 +796,12 @@ class Exact:
     def check_dropout(self):
         """The trained model's mean loss under dropout, without training: each program draws its own masks, so means are compared,
         in standard errors of their difference over the steps."""
-        a, options, draws = self.a, {"hidden_dropout_prob": 0.3, "attention_probs_dropout_prob": 0.3}, 4
+        a, draws = self.a, 4
         folder = self.bertc.finetune("dropped", self.one / "final", *self.plain(a.steps, 0), "--learning_rate", 0,
-                                     *(x for name, p in options.items() for x in ("--" + name, p)))
+                                     "--hidden_dropout_prob", 0.3, "--attention_probs_dropout_prob", 0.3)
         mine, without = curve(folder), []
         train, torch_losses, plain = self.task.read(a.train), [], self.task.model(self.one / "final").eval()
-        model = self.task.model(self.one / "final", **options).train()
+        model = self.task.model(self.one / "final", dropout=0.3).train()
         with torch.no_grad():
             for step in range(a.steps):
                 examples = train[step * a.batch:(step + 1) * a.batch]
@@ -842,7 +849,7 @@ def torch_run(a, task, folder, train, dev, seed):
         labels = {"num_labels": 1, "problem_type": "regression"}
     if isinstance(task, Rewriting):
         labels = {"num_labels": 2 + 4 * task.POINTER}
-    model = task.model(folder, hidden_dropout_prob=a.dropout, attention_probs_dropout_prob=a.dropout, **labels)
+    model = task.model(folder, dropout=a.dropout, **labels)
     model.train()
     optimizer, shuffled = optimizer_of(model, a), random.Random(seed)
     batches = math.ceil(len(train) / a.batch)
