@@ -162,6 +162,7 @@ static enum status settle_nested(const struct task_state *state, struct embeddin
 {
 	double widths[NESTED_MOST];
 	struct nested_widths *nested = &own->nested;
+	bool bad = false;
 	*nested = (struct nested_widths){.count = 0};
 	if (!own->matryoshka_dims)
 		return own->matryoshka_weights ? error_set(ERR_USAGE, "--matryoshka_weights needs --matryoshka_dims") : OK;
@@ -171,13 +172,14 @@ static enum status settle_nested(const struct task_state *state, struct embeddin
 	for (int64_t i = 0; i < nested->count; i++) {
 		nested->widths[i] = (int64_t)widths[i];
 		nested->weights[i] = 1;
-		if (widths[i] != floor(widths[i]) || widths[i] > state->settings.hidden_size)
-			nested->count = -1;
+		for (int64_t k = 0; k < i; k++)
+			bad = bad || widths[k] == widths[i];
+		bad = bad || widths[i] != floor(widths[i]) || widths[i] > state->settings.hidden_size;
 	}
-	if (nested->count < 0)
+	if (bad || nested->count < 0)
 		return error_hinted(error_set(ERR_USAGE,
-					      "--matryoshka_dims %.80s: widths of vectors are whole numbers from 1 to %d, "
-					      "with commas between them",
+					      "--matryoshka_dims %.80s: widths of vectors are different whole numbers from 1 "
+					      "to %d, with commas between them",
 					      own->matryoshka_dims, state->settings.hidden_size),
 				    "name the whole width, too, unless vectors are always cut");
 	if (own->matryoshka_weights && read_numbers(own->matryoshka_weights, nested->weights) != nested->count)

@@ -353,6 +353,9 @@ static void log_windows(const struct task_state *state, const struct task_set *s
 			 (long long)several, format_counted(all, texts, "text", "texts"), state->settings.max_seq_length,
 			 format_counted(windows, examples, "window", "windows"),
 			 state->settings.long_texts == WINDOWS_MAX ? "maximum" : "mean");
+	if (several > 0 && state->settings.doc_stride > state->settings.max_seq_length)
+		log_warning("--doc_stride %lld is more than a window holds: each window begins where the one before it ends",
+			    (long long)state->settings.doc_stride);
 	if (set->cut_count > 0)
 		log_note("the first texts of %lld pairs leave too little room for a window, and are cut to half of it",
 			 (long long)set->cut_count);

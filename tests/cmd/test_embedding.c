@@ -518,8 +518,11 @@ static void other_losses_are_learned(void **state)
 			     "--matryoshka_dims 32,8 "
 			     "--matryoshka_weights 1,0.5"));
 	forget("other");
-	assert_program(ERR_USAGE, "widths of vectors are whole numbers from 1 to",
+	assert_program(ERR_USAGE, "widths of vectors are different whole numbers from 1 to",
 		       SHORT("other", "pairs.tsv", "--matryoshka_dims 8,999"));
+	forget("other");
+	assert_program(ERR_USAGE, "widths of vectors are different whole numbers from 1 to",
+		       SHORT("other", "pairs.tsv", "--matryoshka_dims 8,16,8"));
 	forget("other");
 	assert_program(ERR_USAGE, "there must be a number above 0 for each",
 		       SHORT("other", "pairs.tsv", "--matryoshka_dims 8,4 --matryoshka_weights 1"));

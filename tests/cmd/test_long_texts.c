@@ -50,6 +50,8 @@ static void windows_are_read_as_in_training(void **state)
 	assert_int_equal(sscanf(strstr(buffer_string(&results), "eval_loss"), "eval_loss = %lf", &of_run), 1);
 	assert_near(of_run, later, 1e-4);
 	buffer_release(&results);
+	assert_int_equal(program("evaluate --model %s/long --test %s/long.dev --doc_stride 50", test_folder, test_folder), 0);
+	assert_true(said(&program_errors, "--doc_stride 50 is more than a window holds"));
 	/* Line by line, and as a whole with the files of results. */
 	assert_int_equal(program("predict --model %s/long %s/long.dev --format tsv --threads 1 --precision fp32", test_folder,
 				 test_folder),
