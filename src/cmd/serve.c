@@ -80,6 +80,14 @@ static const struct command_text serve_text = {
 		"models to other machines\n",
 };
 
+/* A port is allowed, and ignored: a browser leaves out the usual one. */
+static bool can_be_host(const char *name)
+{
+	static const char bytes[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._:[]";
+	bool is_address = *name == '[', has_colons = strchr(name, ':') != strrchr(name, ':');
+	return *name && *name != '.' && !name[strspn(name, bytes)] && (is_address || !has_colons);
+}
+
 static enum status check_serve(struct options *options)
 {
 	const struct service_options *settings = options->settings;
@@ -89,6 +97,13 @@ static enum status check_serve(struct options *options)
 		if (strcmp(origin, "*") != 0 && (!host || strchr(host + 3, '/')))
 			return error_set(ERR_USAGE, "--cors_origin %.200s: an origin has the form https://example.org", origin);
 	}
+	for (int64_t i = 0; i < settings->allowed_hosts.count; i++)
+		if (!can_be_host(settings->allowed_hosts.values[i]))
+			return error_hinted(
+				error_set(ERR_USAGE, "--allowed_hosts %.200s: no Host header is written like this",
+					  settings->allowed_hosts.values[i]),
+				"give whole names, separated by spaces: bert.example.org [fe80::1]; to be asked under any "
+				"name, use --api_key_file");
 	for (int64_t i = 0; i < settings->model.count; i++)
 		TRY(saved_model_check(options, set_path(settings->model.values[i])));
 	return OK;

@@ -287,7 +287,7 @@ static size_t host_size(const char *host)
 static bool is_same_host(const char *host, const char *allowed)
 {
 	size_t size = host_size(host);
-	return (size == strlen(allowed) && strncasecmp(host, allowed, size) == 0) || strcasecmp(host, allowed) == 0;
+	return size == host_size(allowed) && strncasecmp(host, allowed, size) == 0;
 }
 
 /* A page in a browser on this machine can have its own name resolve to 127.0.0.1 (DNS rebinding) and then ask a service that
@@ -304,8 +304,7 @@ static bool allows_host(const struct service *service, const char *host)
 	for (int64_t i = 0; i < settings->allowed_hosts.count; i++)
 		if (is_same_host(host, settings->allowed_hosts.values[i]))
 			return true;
-	const char *own = http_address(service->http);
-	return host_size(host) == host_size(own) && strncasecmp(host, own, host_size(own)) == 0;
+	return is_same_host(host, http_address(service->http));
 }
 
 /* What stands in the way of any answer at all. */

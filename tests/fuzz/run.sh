@@ -26,7 +26,7 @@ longest() {
 # Words that inputs are composed of.
 dictionary() {
 	case $1 in
-	json | json_records | tag_json | tokenizer_json | metrics | checkpoint | shard_json | safetensors | options_config | squad_file | serve_request) echo json ;;
+	json | json_records | tag_json | tokenizer_json | metrics | checkpoint | shard_json | safetensors | options_config | squad_file | serve_request | calibration | hub) echo json ;;
 	wiki_markup | wiki_xml | wikiextractor) echo wiki ;;
 	corpus) echo text ;;
 	warc | fetch) echo http ;;

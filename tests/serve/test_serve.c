@@ -584,10 +584,14 @@ static void names_under_which_it_is_asked(void **state)
 		       {"/info", "localhost\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b", 400},
 		       {"/info", "localhost\r\nContent-Type: text/plain\r\nContent-Type: application/json", 400},
 		       {"/info%00x", "localhost", 404}};
+	static const char *const never[] = {"'*'", ".example.org", "a.example,b.example", "https://a.example", "::1", "''"};
+	for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+		if (program("serve --model %s --api_key_file none --allowed_hosts %s", test_path("words"), never[i]) != 2)
+			fail_msg("--allowed_hosts %s is taken", never[i]);
 	for (int allowed = 0; allowed < 2; allowed++) {
 		struct server server;
 		struct answer answer = {0};
-		start_one(&server, "words", allowed ? "--allowed_hosts bert.example.org" : "");
+		start_one(&server, "words", allowed ? "--allowed_hosts bert.example.org:443" : "");
 		for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 			char text[200];
 			snprintf(text, sizeof text, "GET /info HTTP/1.1\r\nHost: %s\r\n\r\n", cases[i].host);

@@ -259,6 +259,17 @@ static void test_pair_files(void **state)
 	tokens_release(&tokens);
 	tokenizer_close(tokenizer);
 	vocab_release(&vocab);
+	/* Attributes of the mask that the folder gives hold: here it takes the space after it, not those before it. */
+	static const char map[] = "{\"mask_token\": {\"content\": \"<mask>\", \"lstrip\": false, \"rstrip\": true}}";
+	static const int32_t given[] = {8, 7, 7, 4, 8, 5};
+	assert_ok(file_write(test_path("files/special_tokens_map.json"), map, strlen(map)));
+	open_tokenizer(test_path("files/vocab.json"), &vocab, &tokenizer);
+	assert_ok(tokenizer_encode(tokenizer, "ab  <mask> aba", 14, &tokens));
+	assert_int_equal(tokens.count, 6);
+	assert_memory_equal(tokens.ids, given, sizeof given);
+	tokens_release(&tokens);
+	tokenizer_close(tokenizer);
+	vocab_release(&vocab);
 	assert_ok(file_write(test_path("files/merges.txt"), "#version: 0.2\n\0\na b\n", 20));
 	assert_error(ERR_DATA, "merges.txt': a merge contains a NUL", vocab_read(&vocab, test_path("files/vocab.json")));
 }

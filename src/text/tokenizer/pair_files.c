@@ -30,13 +30,19 @@ static void put_merges(struct json_writer *json, const char *text)
 struct named_id {
 	const char *name;
 	int64_t id; /* -1: not in the vocabulary */
+	bool lstrip, rstrip;
 };
 
 static struct named_id find_token(const struct json *vocab, const struct token_files *files, int which)
 {
 	static const char *const usual[VOCAB_SPECIAL_TOKENS] = {"<pad>", "<unk>", "<s>", "</s>", "<mask>"};
 	const char *name = token_files_name(files, which);
-	struct named_id token = {name ? name : usual[which], -1};
+	const struct json *given = token_files_special(files, which);
+	struct added_token attributes = added_token_read(given, -1);
+	struct named_id token = {name ? name : usual[which], -1, attributes.lstrip, attributes.rstrip};
+	/* Unless its attributes are given, the mask takes the space before it, as in transformers 4, which wrote such folders. */
+	if (which == VOCAB_SPECIAL_TOKENS - 1 && (!given || given->kind != JSON_OBJECT))
+		token.lstrip = true;
 	const struct json *id = json_member(vocab, token.name);
 	if (id && id->is_integer)
 		token.id = id->integer;
@@ -53,8 +59,8 @@ static void put_tokens(struct json_writer *json, const struct named_id tokens[VO
 		json_put_integer(json, "id", tokens[i].id);
 		json_put_string(json, "content", tokens[i].name);
 		json_put_bool(json, "single_word", false);
-		json_put_bool(json, "lstrip", i == VOCAB_SPECIAL_TOKENS - 1); /* the mask takes the space before it */
-		json_put_bool(json, "rstrip", false);
+		json_put_bool(json, "lstrip", tokens[i].lstrip);
+		json_put_bool(json, "rstrip", tokens[i].rstrip);
 		json_put_bool(json, "normalized", false);
 		json_put_bool(json, "special", true);
 		json_close(json);

@@ -159,11 +159,16 @@ static bool map_decides(const struct token_files *files)
 	return !json_member(files->config.root, "added_tokens_decoder");
 }
 
-const char *token_files_name(const struct token_files *files, int which)
+const struct json *token_files_special(const struct token_files *files, int which)
 {
 	const struct json *config = files->config.root, *map = files->map.root;
-	const char *name = content_of(json_member(map_decides(files) ? map : config, special_members[which]));
-	return name ? name : content_of(json_member(map_decides(files) ? config : map, special_members[which]));
+	const struct json *token = json_member(map_decides(files) ? map : config, special_members[which]);
+	return content_of(token) ? token : json_member(map_decides(files) ? config : map, special_members[which]);
+}
+
+const char *token_files_name(const struct token_files *files, int which)
+{
+	return content_of(token_files_special(files, which));
 }
 
 static bool flag_of(const struct json *token, const char *name, bool otherwise)

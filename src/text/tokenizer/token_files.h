@@ -21,7 +21,9 @@ void token_files_release(struct token_files *files);
 
 /* The special tokens' names, in the order of vocab_special_ids(). */
 extern const char *const special_members[VOCAB_SPECIAL_TOKENS]; /* "pad_token", ... */
-/* What a special token is called in the files; NULL: they do not say. */
+/* What the files say of a special token: its name, or an object with its attributes, too; NULL: nothing. */
+const struct json *token_files_special(const struct token_files *files, int which);
+/* What it is called; NULL: they do not say. */
 const char *token_files_name(const struct token_files *files, int which);
 /* Lists the added tokens of "added_tokens_decoder" and the special tokens, whatever they are for, that a tokenizer.json does not
  * list. A special token that the vocabulary lacks is named in a warning. */
