@@ -176,7 +176,7 @@ static void tags_of_unknown_schemes_are_named(void **state)
 	assert_program(0, "", EVALUATE("right", "right.txt"));
 	assert_not_said("not allowed by");
 	put_file("wrong.txt", "wai I-PER\nwaj I-PER\nwak O\n");
-	assert_program(0, "wrong.txt': 1 tag is not allowed by the rules of IOB2 and scored as predict would print it",
+	assert_program(0, "wrong.txt': 1 tag is not allowed by the rules of IOB2; accuracy counts it as it is",
 		       EVALUATE("right", "wrong.txt"));
 }
 

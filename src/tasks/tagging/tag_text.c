@@ -730,19 +730,21 @@ static enum status rewrite_tags(const struct task_state *state, struct tag_text 
 	}
 	for (int64_t s = 0; s < text->sentence_count; s++)
 		tags_convert(tags + text->starts[s], text->starts[s + 1] - text->starts[s], to.scheme, tags + text->starts[s]);
+	/* In the scheme of the labels, accuracy counts a file's tags as they are; entities begin with any of them. */
+	bool stay = use == TASK_SCORE && from.scheme == to.scheme && from.separator == to.separator;
 	for (int64_t w = 0; w < text->word_count; w++) {
 		buffer_clear(&name);
 		tag_write(&name, tags[w], to);
 		TRY_GOTO(buffer_status(&name), done);
 		repaired += strcmp(buffer_string(&name), text->tags[w]) != 0;
+		if (stay)
+			continue;
 		TRY_GOTO(string_store_copy(&text->strings, buffer_string(&name), name.size, &text->tags[w]), done);
 	}
-	if (repaired > 0 && use == TASK_SCORE && from.scheme == to.scheme)
-		log_warning(
-			"'%s': %s not allowed by the rules of %s and scored as predict would print %s, so the accuracy is not "
-			"that of the file's own tags; entities are the same",
-			text->files[0].name, format_counted(number, repaired, "tag is", "tags are"), tag_scheme_name(to.scheme),
-			repaired == 1 ? "it" : "them");
+	if (repaired > 0 && stay)
+		log_warning("'%s': %s not allowed by the rules of %s; accuracy counts %s, and predict would print another tag",
+			    text->files[0].name, format_counted(number, repaired, "tag is", "tags are"),
+			    tag_scheme_name(to.scheme), repaired == 1 ? "it as it is" : "them as they are");
 done:
 	free(tags);
 	buffer_release(&name);

@@ -593,6 +593,20 @@ static void answers_have_spans(void **state)
 	task_state_release(&task);
 }
 
+/* Accuracy is that of the tags as they stand in the file that is scored, whatever the rules of their scheme. */
+static void scored_tags_stay_as_they_are(void **state)
+{
+	struct task_state task = open_state(32);
+	struct task_set train, set;
+	assert_ok(open_set(&task, &train, TASK_TRAIN, "anna B-PER\nyork I-PER\nlives O\n"));
+	assert_ok(open_set(&task, &set, TASK_SCORE, "anna I-PER\nyork I-PER\nlives O\n"));
+	const struct tag_text *text = set.own;
+	assert_string_equal(text->names[text->gold[0]], "I-PER");
+	task_set_release(&task, &set);
+	task_set_release(&task, &train);
+	task_state_release(&task);
+}
+
 /* "anna" is PER twice of three times, "new" always LOC; "york" is unknown. */
 static void words_alone_have_tags(void **state)
 {
@@ -729,6 +743,7 @@ int main(void)
 		cmocka_unit_test(words_of_texts),
 		cmocka_unit_test(entities_leave_punctuation_out),
 		cmocka_unit_test(answers_have_spans),
+		cmocka_unit_test(scored_tags_stay_as_they_are),
 		cmocka_unit_test(words_alone_have_tags),
 		cmocka_unit_test(texts_are_cut_as_in_training),
 		cmocka_unit_test(plain_text_is_cut_into_words),
