@@ -1,6 +1,8 @@
 /* Writes the batches of a run to a safetensors file, so that another program can train on exactly the same ones.
  *
- *   dump_batches PREFIX VOCAB SEED MAX_SEQ_LENGTH BATCH_SIZE FIRST_STEP STEPS OUT.safetensors
+ *   dump_batches PREFIX VOCAB SEED MAX_SEQ_LENGTH BATCH_SIZE FIRST_STEP STEPS OUT.safetensors [alone]
+ *
+ * With "alone", instances are one segment each, as for forms without a next-sentence head.
  *
  * Tensors (I32): step<N>.ids .types .positions .starts .rows .labels .next, packed as in struct batch.
  * Build: make build/dev/dump_batches */
@@ -40,6 +42,7 @@ static enum status dump(char **argv)
 	struct instances *instances;
 	struct step_reader *reader;
 	int64_t first = atoll(argv[6]), steps = atoll(argv[7]), count = 0;
+	bool pairs = !argv[9];
 	TRY(vocab_read(&vocab, argv[2]));
 	TRY(shard_open(&shard, argv[1]));
 	struct instance_settings settings = {
@@ -49,9 +52,10 @@ static enum status dump(char **argv)
 		.short_seq_prob = 0.1,
 		.shuffle = true,
 		.vocab_size = vocab.count,
-		.cls = vocab.cls,
-		.sep = vocab.sep,
+		.next_sentence = pairs ? NEXT_SENTENCE_PAIRS : NEXT_SENTENCE_NONE,
 		.mask = vocab.mask,
+		.single = vocab.single,
+		.pair = vocab.pair,
 		.is_continuation = vocab.is_continuation,
 	};
 	TRY(instances_open(&instances, &shard, 1, &settings));
@@ -79,15 +83,17 @@ static enum status dump(char **argv)
 			b->labels[HEAD_MASKED_WORDS].count));
 		TRY(add(&entries[count++], step->number, "labels", b->labels[HEAD_MASKED_WORDS].classes,
 			b->labels[HEAD_MASKED_WORDS].count));
-		TRY(add(&entries[count++], step->number, "next", b->labels[HEAD_NEXT_SENTENCE].classes, b->sequence_count));
+		if (pairs)
+			TRY(add(&entries[count++], step->number, "next", b->labels[HEAD_NEXT_SENTENCE].classes,
+				b->sequence_count));
 	}
 	return safetensors_write(argv[8], entries, count, NULL, NULL, NULL);
 }
 
 int main(int argc, char **argv)
 {
-	if (argc != 9) {
-		fprintf(stderr, "usage: dump_batches PREFIX VOCAB SEED MAX_SEQ_LENGTH BATCH_SIZE FIRST_STEP STEPS OUT\n");
+	if (argc != 9 && argc != 10) {
+		fprintf(stderr, "usage: dump_batches PREFIX VOCAB SEED MAX_SEQ_LENGTH BATCH_SIZE FIRST_STEP STEPS OUT [alone]\n");
 		return 2;
 	}
 	enum status status = dump(argv);

@@ -1,11 +1,11 @@
-"""Trains Hugging Face's BertForPreTraining on batches written by dump_batches: the peer that a run of bertc is
-compared with, with the same weights, batches, rates and optimizer.
+"""Trains Hugging Face's BertForPreTraining, or the model of masked words of another form of the encoder, on batches written by
+dump_batches: the peer that a run of bertc is compared with, with the same weights, batches, rates and optimizer.
 
     train_torch.py --init FOLDER --batches B.safetensors --steps N --total_steps N --warmup W --learning_rate X
                    [--dropout P] [--precision fp32|fp64|bf16] [--save FOLDER] [--save_every N] [--out metrics.jsonl]
                    [--optimizer adamw|google_adamw|lamb|nvlamb|nvlamb_uncorrected]
 
-The head runs on masked rows only (the same numbers as on all rows, with less work). Optimizers, none of them ours:
+BERT's head runs on masked rows only (the same numbers as on all rows, with less work). Optimizers, none of them ours:
 
     adamw               torch.optim.AdamW
     google_adamw        BertAdam of pytorch-pretrained-bert, its own clipping and schedule off
@@ -18,7 +18,7 @@ import time
 
 import torch
 from safetensors import safe_open
-from transformers import BertForPreTraining
+from transformers import AutoConfig, AutoModelForMaskedLM, BertForPreTraining
 
 p = argparse.ArgumentParser()
 p.add_argument("--init", required=True)
@@ -43,12 +43,14 @@ a = p.parse_args()
 torch.set_num_threads(a.threads)
 torch.manual_seed(a.seed)
 dtype = torch.float64 if a.precision == "fp64" else torch.float32
-model = BertForPreTraining.from_pretrained(
-    a.init, hidden_dropout_prob=a.dropout, attention_probs_dropout_prob=a.dropout, dtype=dtype,
-    attn_implementation=a.attention)
+config = AutoConfig.from_pretrained(a.init)
+is_bert = config.model_type == "bert"
+rates = {name: a.dropout for name in config.to_dict() if "dropout" in name or "pdrop" in name}
+model = (BertForPreTraining if is_bert else AutoModelForMaskedLM).from_pretrained(
+    a.init, dtype=dtype, attn_implementation=a.attention, **rates)
 model.train()
-decayed = [q for n, q in model.named_parameters() if not n.endswith("bias") and "LayerNorm" not in n]
-plain = [q for n, q in model.named_parameters() if n.endswith("bias") or "LayerNorm" in n]
+decayed = [q for n, q in model.named_parameters() if not n.endswith("bias") and "norm" not in n.lower()]
+plain = [q for n, q in model.named_parameters() if n.endswith("bias") or "norm" in n.lower()]
 groups = [{"params": decayed, "weight_decay": a.weight_decay}, {"params": plain, "weight_decay": 0.0}]
 clips = a.clip > 0
 if a.optimizer == "adamw":
@@ -67,7 +69,7 @@ else:
     optimizer = torch_optimizer.Lamb(groups, lr=a.learning_rate, betas=(0.9, 0.999), eps=a.eps, clamp_value=1e9)
 file = safe_open(a.batches, "pt")
 out = open(a.out, "w") if a.out else None
-NAMES = ("ids", "types", "positions", "starts", "rows", "labels", "next")
+NAMES = ("ids", "types", "positions", "starts", "rows", "labels", *(["next"] if is_bert else []))
 
 
 def rate(t):
@@ -81,7 +83,7 @@ def batch(t):
     g = {k: file.get_tensor(f"step{t}.{k}").long() for k in NAMES}
     lengths = g["starts"][1:] - g["starts"][:-1]
     b, s = len(lengths), int(lengths.max())
-    ids = torch.zeros(b, s, dtype=torch.long)
+    ids = torch.full((b, s), config.pad_token_id or 0)
     types = torch.zeros(b, s, dtype=torch.long)
     mask = torch.zeros(b, s, dtype=torch.long)
     for i, (begin, n) in enumerate(zip(g["starts"].tolist(), lengths.tolist())):
@@ -90,7 +92,7 @@ def batch(t):
         mask[i, :n] = 1
     sequence = torch.bucketize(g["rows"], g["starts"], right=True) - 1
     rows = sequence * s + g["rows"] - g["starts"][sequence]
-    return ids, types, mask, rows, g["labels"], g["next"]
+    return ids, types, mask, rows, g["labels"], g.get("next")
 
 
 started = time.time()
@@ -101,14 +103,17 @@ for t in range(1, a.steps + 1):
     for group in optimizer.param_groups:
         group["lr"] = lr
     with torch.autocast("cpu", torch.bfloat16, enabled=a.precision == "bf16"):
-        o = model.bert(ids, attention_mask=mask, token_type_ids=types)
-        x = o.last_hidden_state.flatten(0, 1)[rows]
-        logits = model.cls.predictions(x)
-        following_logits = model.cls.seq_relationship(o.pooler_output)
-        if dtype != torch.float64:
-            logits, following_logits = logits.float(), following_logits.float()
+        nsp = torch.zeros(())
+        if is_bert:
+            o = model.bert(ids, attention_mask=mask, token_type_ids=types)
+            logits = model.cls.predictions(o.last_hidden_state.flatten(0, 1)[rows])
+            following_logits = model.cls.seq_relationship(o.pooler_output)
+            following_logits = following_logits if dtype == torch.float64 else following_logits.float()
+            nsp = torch.nn.functional.cross_entropy(following_logits, following)
+        else:
+            logits = model(ids, attention_mask=mask).logits.flatten(0, 1)[rows]
+        logits = logits if dtype == torch.float64 else logits.float()
         mlm = torch.nn.functional.cross_entropy(logits, labels)
-        nsp = torch.nn.functional.cross_entropy(following_logits, following)
     optimizer.zero_grad(set_to_none=True)
     (mlm + nsp).backward()
     norm = torch.nn.utils.clip_grad_norm_(model.parameters(), a.clip if clips else float("inf"))
