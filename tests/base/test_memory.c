@@ -1,9 +1,6 @@
 /* Allocation and arenas. */
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <unistd.h>
-#include "test.h"
-#include "base/file.h"
+#include "memory_limit.h"
 #include "base/memory.h"
 
 static void new_memory_is_zero(void **state)
@@ -51,13 +48,8 @@ static void arrays_grow_by_doubling(void **state)
 /* Where doubling has no room, an array grows by smaller pieces, but not one by one, which took minutes to fail. */
 static void arrays_end_before_memory_does(void **state)
 {
-	struct rlimit before, limit;
-	struct buffer pages = {0};
-	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
-	assert_ok(file_read("/proc/self/statm", 4096, &pages));
-	limit = before;
-	limit.rlim_cur = strtoull(buffer_string(&pages), NULL, 10) * (rlim_t)sysconf(_SC_PAGESIZE) + ((rlim_t)300 << 20);
-	assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+	struct rlimit before;
+	limit_memory(&before, 300 << 20);
 	char(*array)[24] = NULL;
 	int64_t capacity = 0, moves = 0;
 	enum status status = OK;
@@ -73,7 +65,6 @@ static void arrays_end_before_memory_does(void **state)
 	assert_int_equal(at_once, ERR_RESOURCE);
 	assert_in_range(capacity * 24, 200 << 20, 300 << 20);
 	free(array);
-	buffer_release(&pages);
 }
 
 /* Small and large arenas, planned with the same takes that fill them. */

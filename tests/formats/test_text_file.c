@@ -4,11 +4,10 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
-#include "test.h"
+#include "memory_limit.h"
 
 static void expect(const char *bytes, size_t size, const char *expected)
 {
@@ -107,9 +106,9 @@ static void a_file_that_changes_is_refused(void **state)
 /* A device without an end, and a small archive of much more than the memory: the limit of address space stands for memory. */
 static void what_memory_cannot_hold_is_refused_in_time(void **state)
 {
-	struct rlimit before, limit;
+	struct rlimit before;
 	struct text_file file;
-	struct buffer pages = {0}, zeros = {0};
+	struct buffer zeros = {0};
 	gzFile packed = gzopen(test_path("bomb.gz"), "wb1");
 	assert_non_null(packed);
 	char *block = buffer_room(&zeros, 8 << 20);
@@ -119,12 +118,7 @@ static void what_memory_cannot_hold_is_refused_in_time(void **state)
 		assert_int_equal(gzwrite(packed, block, 8 << 20), 8 << 20);
 	assert_int_equal(gzclose(packed), Z_OK);
 	buffer_release(&zeros);
-	assert_ok(file_read("/proc/self/statm", 4096, &pages));
-	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
-	limit = before;
-	limit.rlim_cur = strtoul(buffer_string(&pages), NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) + (200 << 20);
-	buffer_release(&pages);
-	assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+	limit_memory(&before, 200 << 20);
 	enum status device = text_file_read(&file, "/dev/zero", TEXT_FILE_LIMIT);
 	enum status bomb = text_file_read(&file, test_path("bomb.gz"), TEXT_FILE_LIMIT);
 	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
