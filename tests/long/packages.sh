@@ -41,6 +41,7 @@ awk 'BEGIN {srand(1); split("the a harbour ship sails north wind carries old cap
 # it.
 try() {
 	name=$1 inside=$2
+	rm -rf "$root/tmp/run" # of an earlier try in a root that WORK keeps
 	begin=$(seconds)
 	$inside bertc version >"$work/$name.version" 2>&1 || { bad "$name: bertc version"; cat "$work/$name.version"; return; }
 	say "$name: bertc version after $(since "$begin") s"
