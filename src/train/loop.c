@@ -161,7 +161,7 @@ static enum status look_at_clock(struct training *training)
 	training->share_of_time = state->phase.time_is_up ? 1 : fmax(0, (state->elapsed - begun) / (usable - begun));
 	if (state->phase.time_is_up)
 		report_expect(&training->report, state->step + 1 + (int64_t)later);
-	else if (steps >= 10) /* at the pace so far, evaluations included */
+	else if (steps >= 10 && state->elapsed > begun) /* at the pace so far, evaluations included */
 		report_expect(&training->report,
 			      state->step + (int64_t)ceil((usable - state->elapsed) * steps / (state->elapsed - begun) + later));
 	return OK;

@@ -29,17 +29,7 @@ static const struct report_side next_sentences = {
 	.nearly_perfect = "That is as good as it gets; little is left to learn from this part of the task.",
 };
 
-/* Half of these pairs share more words than not; labels are drawn by how much they share, so nobody could be right every time. */
-static const struct report_side shared_words = {
-	.subject = "pairs of texts",
-	.loss = "nsp_loss",
-	.score = "nsp_accuracy",
-	.chance = 0.5,
-	.not_yet = "It cannot yet tell how much two texts share; it takes some 30,000 pairs to find what to compare.",
-	.nearly_perfect = "That is as good as it gets; little is left to learn from this part of the task.",
-};
-
-/* The meaning of masked-word losses for this text: see docs/quality.md, "Reading a curve". The plateau lies this far below
+/* The meaning of masked-word losses for this text: see docs/quality.md, "Is my loss normal?". The plateau lies this far below
  * word frequencies; the loss beyond it is known from published models, whose vocabularies have about 30,000 entries. */
 #define PLATEAU_DEPTH 1.2
 #define PUBLISHED_LOSS 2.0
@@ -94,8 +84,18 @@ struct report_task pretraining_report(const struct pretraining_report_facts *fac
 	column->levels[0] = (struct report_level){"frequencies", task.prior_share};
 	if (!next_sentence_is_pair(facts->next_sentence))
 		return task;
-	task.side = facts->next_sentence == NEXT_SENTENCE_OVERLAP ? shared_words : next_sentences;
+	task.side = next_sentences;
 	report_task_add(&task, "nsp_loss")->levels[0] = (struct report_level){"guessing", log(2)};
-	report_task_add(&task, "nsp_accuracy")->levels[0] = (struct report_level){"guessing", task.side.chance};
+	column = report_task_add(&task, "nsp_accuracy");
+	column->levels[0] = (struct report_level){"guessing", task.side.chance};
+	if (facts->next_sentence != NEXT_SENTENCE_OVERLAP)
+		return task;
+	task.side.subject = "pairs of texts";
+	task.side.not_yet = "It cannot yet tell how much two texts share; it takes some 30,000 pairs to find what to compare.";
+	column->title = "Accuracy on pairs of texts";
+	column->tile = "of pairs of texts right";
+	column->meaning =
+		"Share of the pairs for which the model correctly predicted whether the texts share many of their words. Labels "
+		"are drawn by how much they share, so no model could be right every time.";
 	return task;
 }

@@ -136,13 +136,9 @@ struct pretrain {
 	struct pretraining_run pretraining;
 };
 
-static enum status pretrain_phases(struct pretrain *pretrain)
+/* When each phase ends, if --time says so. */
+static enum status take_times(struct run *run)
 {
-	struct run *run = &pretrain->run;
-	const struct pretraining_options *settings = pretrain->options->settings;
-	TRY(phases_open(&pretrain->phases, pretrain->options, &run->start));
-	machine_resume(&pretrain->machine, &settings->training);
-	TRY(run_take_options(run, pretrain->options, pretrain->phases.options, pretrain->phases.count));
 	double end = 0;
 	for (int64_t i = 0; i < run->phase_count; i++) {
 		const char *time = ((const struct pretraining_options *)run->phases[i].options->settings)->time;
@@ -156,6 +152,16 @@ static enum status pretrain_phases(struct pretrain *pretrain)
 		run->phases[i].seconds = end;
 	}
 	return OK;
+}
+
+static enum status pretrain_phases(struct pretrain *pretrain)
+{
+	struct run *run = &pretrain->run;
+	const struct pretraining_options *settings = pretrain->options->settings;
+	TRY(phases_open(&pretrain->phases, pretrain->options, &run->start));
+	machine_resume(&pretrain->machine, &settings->training);
+	TRY(run_take_options(run, pretrain->options, pretrain->phases.options, pretrain->phases.count));
+	return take_times(run);
 }
 
 /* A plan needs the vocabulary and the tokens. Making them again could take hours, so they are kept. */
