@@ -105,6 +105,8 @@ static void one_phase_remains(void **state)
 		assert_string_equal(setting(run, 1, "num_train_steps"), "2");
 		assert_string_not_equal(setting(run, 1, "next_sentence"), "overlap");
 	}
+	assert_program(2, "models of this form have no next-sentence head",
+		       "pretrain --corpus %s --out %s/none --end_with_pairs --form roberta " SMALL, corpus, test_folder);
 	assert_program(2, "--end_with_pairs is for runs on text without phases",
 		       "pretrain --corpus %s --out %s/none --end_with_pairs --phase2.num_train_steps 1 " SMALL, corpus,
 		       test_folder);

@@ -35,6 +35,9 @@ enum status halves_settle(struct options *options)
 	if (asked && (other || settings->second.phase2 || options_given(options, "input_file")))
 		return error_hinted(error_set(ERR_USAGE, "--end_with_pairs is for runs on text without phases of their own"),
 				    "give the last phase --phase2.next_sentence overlap instead");
+	if (asked && !has_head(settings))
+		return error_hinted(error_set(ERR_USAGE, "--end_with_pairs: models of this form have no next-sentence head"),
+				    "leave it out, or choose a form that has one: --form bert");
 	for (size_t i = 0; i < sizeof decided / sizeof *decided; i++)
 		other = other || options_given(options, decided[i]);
 	if (!asked && (other || initial_weights_named(settings->initial.model) || !has_head(settings)))
