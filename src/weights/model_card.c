@@ -230,6 +230,51 @@ static bool is_plain(const struct json *value)
 	return value->kind == JSON_STRING || value->kind == JSON_NUMBER;
 }
 
+static void put_row(struct buffer *out, const char *key)
+{
+	buffer_text(out, "| ");
+	put_cell(out, key);
+	buffer_text(out, " | ");
+}
+
+/* The values of a setting in all phases, in their order, or the one that all have. A phase with a time limit recorded an
+ * estimate of its steps: left out. */
+static void put_phase_row(struct buffer *out, const struct json *phases, const char *key)
+{
+	const struct json *first = json_member(phases->first_child, key);
+	bool differs = false;
+	int count = 0;
+	for (const struct json *phase = phases->first_child; phase; phase = phase->next) {
+		const struct json *value = json_member(phase, key);
+		if (strcmp(key, "num_train_steps") == 0 && json_member(phase, "time"))
+			return;
+		differs |= !value || !first || value->kind == JSON_ARRAY || first->kind == JSON_ARRAY ||
+			   strcmp(value->text, first->text) != 0;
+	}
+	put_row(out, key);
+	for (const struct json *phase = phases->first_child; phase && (differs || count == 0); phase = phase->next) {
+		const struct json *value = json_member(phase, key);
+		buffer_text(out, count++ > 0 ? ", then " : "");
+		if (value)
+			put_value(out, value);
+		else
+			buffer_text(out, "none");
+	}
+	buffer_text(out, " |\n");
+}
+
+static void put_phases(struct buffer *out, const struct json *phases)
+{
+	for (const struct json *phase = phases->first_child; phase; phase = phase->next)
+		for (const struct json *member = phase->first_child; member; member = member->next) {
+			const struct json *earlier = phases->first_child;
+			while (earlier != phase && !json_member(earlier, member->key))
+				earlier = earlier->next;
+			if (earlier == phase && is_plain(member))
+				put_phase_row(out, phases, member->key);
+		}
+}
+
 static void put_settings(struct buffer *out, const struct model_card *card)
 {
 	bool timed = card->settings && json_member(card->settings, "time");
@@ -237,11 +282,11 @@ static void put_settings(struct buffer *out, const struct model_card *card)
 		return;
 	buffer_text(out, "\n## Training\n\n| setting | value |\n|---|---|\n");
 	for (const struct json *member = card->settings->first_child; member; member = member->next) {
+		if (strcmp(member->key, "phases") == 0 && member->kind == JSON_ARRAY && member->first_child)
+			put_phases(out, member);
 		if (!is_plain(member))
 			continue;
-		buffer_text(out, "| ");
-		put_cell(out, member->key);
-		buffer_text(out, " | ");
+		put_row(out, member->key);
 		/* A run with a time limit recorded an estimate. */
 		if (timed && strcmp(member->key, "num_train_steps") == 0)
 			buffer_format(out, "%" PRId64, card->step);

@@ -20,7 +20,6 @@ static void a_classifier(void **state)
 {
 	static const char *const labels[] = {"no", "yes | *really*"};
 	static const char settings[] = "{\"task\": \"mrpc\", \"train\": [\"a.tsv\", \"/home/x/b.tsv\", \"/home/x/papers/\"], "
-				       "\"phases\": [{\"x\": \"1\"}], "
 				       "\"num_train_steps\": \"33\", \"time\": \"1m\", \"learning_rate\": \"2e-5\"}";
 	static const char expected[] =
 		"---\n"
@@ -118,6 +117,26 @@ static void other_encoders_and_vectors(void **state)
 	buffer_release(&text);
 }
 
+/* A setting that all phases share is shown once; steps that a time limit cut short are not. */
+static void phases(void **state)
+{
+	struct buffer text = {0};
+	take_card(&text, "BertForPreTraining", false,
+		  "{\"recipe\": \"fast\", \"phases\": [{\"learning_rate\": \"1e-3\", \"next_sentence\": \"none\", "
+		  "\"num_train_steps\": \"50\", \"input_file\": [\"/a/b\", \"c\"]}, {\"learning_rate\": \"1e-3\", "
+		  "\"next_sentence\": \"overlap\", \"num_train_steps\": \"70\", \"schedule\": \"linear\"}], \"seed\": \"3\"}");
+	assert_non_null(strstr(buffer_string(&text), "| recipe | fast |\n| learning\\_rate | 1e-3 |\n"
+						     "| next\\_sentence | none, then overlap |\n"
+						     "| num\\_train\\_steps | 50, then 70 |\n"
+						     "| input\\_file | b, c, then none |\n"
+						     "| schedule | none, then linear |\n| seed | 3 |\n"));
+	take_card(&text, "BertForPreTraining", false,
+		  "{\"phases\": [{\"num_train_steps\": \"50\"}, {\"num_train_steps\": \"70\", \"time\": \"15s\"}]}");
+	assert_null(strstr(buffer_string(&text), "steps |"));
+	assert_non_null(strstr(buffer_string(&text), "| time | none, then 15s |\n"));
+	buffer_release(&text);
+}
+
 /* Without metrics and settings; with a name that would end the front matter or start a page of its own. */
 static void little_is_known(void **state)
 {
@@ -140,6 +159,6 @@ static void little_is_known(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(a_classifier), cmocka_unit_test(other_encoders_and_vectors),
-					   cmocka_unit_test(little_is_known)};
+					   cmocka_unit_test(phases), cmocka_unit_test(little_is_known)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
