@@ -285,10 +285,18 @@ struct progress_words {
 	double share; /* -1: unknown */
 };
 
+/* "steps" -> "step", "queries" -> "query" */
+static const char *singular(char out[FORMAT_BYTES], const char *unit)
+{
+	bool ies = text_ends_with(unit, "ies");
+	snprintf(out, FORMAT_BYTES, "%.*s%s", (int)(strlen(unit) - (ies ? 3 : 1)), unit, ies ? "y" : "");
+	return out;
+}
+
 static struct progress_words progress_describe(const struct progress *progress, double now)
 {
 	struct progress_words words = {.share = -1};
-	char done[FORMAT_BYTES], total[FORMAT_BYTES], text[FORMAT_BYTES];
+	char done[FORMAT_BYTES], total[FORMAT_BYTES], text[FORMAT_BYTES], one[FORMAT_BYTES];
 	bool bytes = !strcmp(progress->unit, "bytes");
 	if (bytes) {
 		format_size(done, (double)progress->done);
@@ -319,8 +327,7 @@ static struct progress_words progress_describe(const struct progress *progress, 
 	else if (rate >= 1)
 		snprintf(words.rate, sizeof words.rate, "%.*f %s/s", rate < 100, rate, unit);
 	else /* "4.2 s/step" */
-		snprintf(words.rate, sizeof words.rate, "%s/%.*s", format_duration(text, 1 / rate),
-			 (int)strlen(unit) - (*unit && unit[strlen(unit) - 1] == 's'), unit);
+		snprintf(words.rate, sizeof words.rate, "%s/%s", format_duration(text, 1 / rate), singular(one, unit));
 	if (words.share >= 0)
 		snprintf(words.remaining, sizeof words.remaining, "ETA %s",
 			 format_duration(text, (double)(progress->total - progress->done) / rate));
@@ -514,14 +521,14 @@ void progress_finish(struct progress *progress)
 	shown_count--;
 	int64_t done = progress->done - progress->first; /* by this process, like the rate */
 	if (log_level > LOG_QUIET && done > 0) {
-		char duration[FORMAT_BYTES], count[FORMAT_BYTES], line[512];
+		char duration[FORMAT_BYTES], count[FORMAT_BYTES], one[FORMAT_BYTES], line[512];
 		double now = clock_seconds();
 		struct progress_words words = progress_describe(progress, now);
 		bool bytes = !strcmp(progress->unit, "bytes");
-		int unit = (int)strlen(progress->unit) - (done == 1); /* "1 step" */
-		int length = snprintf(line, sizeof line, "%s: %s%s%.*s in %s", progress->title,
-				      bytes ? format_size(count, (double)done) : format_count(count, done), bytes ? "" : " ",
-				      bytes ? 0 : unit, progress->unit, format_duration(duration, now - progress->started));
+		const char *counted = bytes ? format_size(count, (double)done)
+					    : format_counted(count, done, singular(one, progress->unit), progress->unit);
+		int length = snprintf(line, sizeof line, "%s: %s in %s", progress->title, counted,
+				      format_duration(duration, now - progress->started));
 		const char *parts[] = {words.rate, progress->text};
 		for (int i = 0; i < 2; i++) {
 			if (parts[i][0] && (size_t)length < sizeof line)

@@ -262,6 +262,8 @@ static enum status prepare_codes(struct embed *embed)
 		status = error_set(ERR_DATA, "the vectors of '%s' have %lld numbers, those of the model %lld",
 				   settings->calibration_vectors, (long long)file.columns, (long long)embed->dimensions);
 	if (status == OK)
+		status = npy_file_check(&file, settings->calibration_vectors);
+	if (status == OK)
 		status = code_ranges_find(&embed->ranges,
 					  &(struct vectors){.values = file.values, .width = file.columns, .count = file.rows});
 	npy_file_close(&file);

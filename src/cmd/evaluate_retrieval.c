@@ -63,7 +63,7 @@ static enum status read_list(const char *folder, const char *name, struct text_l
 
 static enum status read_files(struct retrieval *r)
 {
-	char qrels[PATH_BYTES];
+	char qrels[PATH_BYTES], documents[FORMAT_BYTES], queries[FORMAT_BYTES], count[FORMAT_BYTES];
 	const char *folder = r->settings->retrieval;
 	TRY(read_list(folder, "queries", &r->queries));
 	TRY(read_list(folder, "corpus", &r->documents));
@@ -76,15 +76,16 @@ static enum status read_files(struct retrieval *r)
 		if (i == 0 || r->judgments.items[i].query != r->judgments.items[i - 1].query)
 			r->judged[r->judged_count++] = (int32_t)r->judgments.items[i].query;
 	if (r->judgments.unknown_queries > 0)
-		log_warning("%" PRId64 " judgments are about queries that queries.jsonl does not have",
-			    r->judgments.unknown_queries);
+		log_warning("%s about queries that queries.jsonl does not have",
+			    format_counted(count, r->judgments.unknown_queries, "judgment is", "judgments are"));
 	if (r->judgments.unknown_documents > 0)
-		log_warning("%" PRId64 " judgments are about documents that the corpus does not have: they count as not found",
-			    r->judgments.unknown_documents);
+		log_warning("%s about documents that the corpus does not have, which count as not found",
+			    format_counted(count, r->judgments.unknown_documents, "judgment is", "judgments are"));
 	if (r->judgments.repeated > 0)
-		log_warning("%" PRId64 " judgments are given more than once, and count once", r->judgments.repeated);
-	log_note("%" PRId64 " documents, %" PRId64 " queries with %" PRId64 " judgments", r->documents.count, r->judged_count,
-		 r->judgments.count);
+		log_warning("judgments given more than once, which count once: %" PRId64, r->judgments.repeated);
+	log_note("%s, %s with %s", format_counted(documents, r->documents.count, "document", "documents"),
+		 format_counted(queries, r->judged_count, "query", "queries"),
+		 format_counted(count, r->judgments.count, "judgment", "judgments"));
 	return OK;
 }
 
@@ -150,7 +151,7 @@ static enum status rerank(struct retrieval *r)
 	TRY_GOTO(memory_new(&scores, r->most, sizeof *scores, "scores"), done);
 	for (int64_t q = 0; q < r->judged_count; q++) {
 		TRY_GOTO(rerank_query(r, q, pairs, scores), done);
-		progress_update(&progress, q + 1, "%" PRId64 " queries", q + 1);
+		progress_update(&progress, q + 1, NULL);
 	}
 done:
 	progress_finish(&progress);

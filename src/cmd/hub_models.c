@@ -9,7 +9,7 @@
 #include "formats/hub.h"
 
 /* The options that name models; a vocabulary may be named by its model. */
-static const char *const model_options[] = {"model", "init_checkpoint", "teacher", "vocab_file"};
+static const char *const model_options[] = {"model", "init_checkpoint", "teacher", "guide", "reranker", "vocab_file"};
 
 static bool names_model(const char *value)
 {

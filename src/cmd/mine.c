@@ -153,6 +153,7 @@ static enum status read_corpus(struct mine *mine)
 static enum status group_pairs(struct mine *mine)
 {
 	struct string_index index = {0};
+	char number[FORMAT_BYTES];
 	int64_t count = mine->pairs.count, missing = 0;
 	enum status status;
 	TRY_GOTO(memory_new(&mine->queries, count, sizeof *mine->queries, "pairs"), done);
@@ -178,9 +179,8 @@ static enum status group_pairs(struct mine *mine)
 		missing += document < 0;
 	}
 	if (missing > 0) {
-		status = error_set(ERR_DATA,
-				   "the second texts of %" PRId64 " pairs are not in the corpus, so that they have no vector",
-				   missing);
+		status = error_set(ERR_DATA, "%s a second text that is not in the corpus, so that it has no vector",
+				   format_counted(number, missing, "pair has", "pairs have"));
 		error_hint("add them to the corpus and to --corpus_vectors, or have --model make the vectors");
 	}
 done:
@@ -291,7 +291,7 @@ static enum status rerank(struct mine *mine)
 	for (int64_t q = 0; q < mine->query_count; q += step) {
 		int64_t end = q + step < mine->query_count ? q + step : mine->query_count;
 		TRY_GOTO(rerank_queries(mine, q, end, pairs, scores), done);
-		progress_update(&progress, end, "%" PRId64 " queries", end);
+		progress_update(&progress, end, NULL);
 	}
 done:
 	progress_finish(&progress);

@@ -1,6 +1,7 @@
 /* Reads the header of NumPy's array files: magic, version, the length of the header, and a Python dictionary of three items. */
 #include "formats/npy_file.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +106,15 @@ enum status npy_file_open(struct npy_file *out, const char *path)
 {
 	TRY(file_map_open(&out->map, path));
 	return npy_view(out->map.data, out->map.size, path, out);
+}
+
+enum status npy_file_check(const struct npy_file *file, const char *path)
+{
+	for (int64_t i = 0; i < file->rows * file->columns; i++)
+		if (!isfinite(file->values[i]))
+			return error_set(ERR_DATA, "'%s': row %lld has a number that is not finite", path,
+					 (long long)(i / file->columns + 1));
+	return OK;
 }
 
 void npy_file_close(struct npy_file *file)

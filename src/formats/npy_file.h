@@ -19,6 +19,8 @@ struct npy_file {
 /* ERR_DATA names the file and what is wrong: another type or order of the numbers, another number of dimensions, a damaged
  * header, or a file of the wrong size. */
 MUST_USE enum status npy_file_open(struct npy_file *out, const char *path);
+/* Refuses numbers that are not finite. */
+MUST_USE enum status npy_file_check(const struct npy_file *file, const char *path);
 void npy_file_close(struct npy_file *file);
 
 /* The same for bytes in memory. `name` is for messages; `bytes` must be aligned to 4 and outlive the view. */

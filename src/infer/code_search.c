@@ -135,6 +135,8 @@ static enum status find_ranges(struct work *w)
 		status = error_set(ERR_DATA, "the vectors of '%s' have %lld numbers, those of the queries %lld", path,
 				   (long long)file.columns, (long long)w->search->queries.width);
 	if (status == OK)
+		status = npy_file_check(&file, path);
+	if (status == OK)
 		status = code_ranges_find(&w->ranges, &(struct vectors){file.values, file.columns, file.rows, NULL});
 	npy_file_close(&file);
 	return status;

@@ -64,7 +64,7 @@ static enum status run(const struct text_pass *pass, const struct encoder_wish *
 			status = name_text(run_slice(pass, wish, inputs + first, some, &answers), first);
 		if (status == OK)
 			status = take(pass->model, &answers, first, some, out);
-		progress_update(&progress, first + some, "%" PRId64 " texts", first + some);
+		progress_update(&progress, first + some, NULL);
 	}
 	progress_finish(&progress);
 	encoder_answers_release(&answers);

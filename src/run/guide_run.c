@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "infer/text_pass.h"
 #include "model/pooling.h"
+#include "weights/checkpoint_folder.h"
 #include "weights/model_files.h"
 
 struct guide_run {
@@ -54,8 +56,12 @@ static enum status make(void *context, const char *folder, const char *const *te
 	const struct guide_run *self = context;
 	const struct text_model_settings settings = {.device = self->run->machine->device, .no_blanks = true};
 	struct text_model model = {0};
+	char number[FORMAT_BYTES];
 	uint64_t hash;
 	enum status status;
+	if (!file_exists(folder))
+		return checkpoint_missing(folder, "give an embedding model: a run folder, one of its checkpoints, or a folder of "
+						  "sentence-transformers");
 	TRY_GOTO(model_files_hash(folder, &hash), done);
 	*self->hash = hash64_combine(*self->hash, hash);
 	TRY_GOTO(text_model_open(&model, folder, self->run->machine->pool, &settings), done);
@@ -64,7 +70,8 @@ static enum status make(void *context, const char *folder, const char *const *te
 			 done);
 	TRY_GOTO(some_vectors(&model, texts, are_first, true, count, out, out_width), done);
 	TRY_GOTO(some_vectors(&model, texts, are_first, false, count, out, out_width), done);
-	log_note("guide: '%s', vectors of %" PRId64 " numbers for %" PRId64 " texts", folder, *out_width, count);
+	log_note("guide: '%s', vectors of %" PRId64 " numbers for %s", folder, *out_width,
+		 format_counted(number, count, "text", "texts"));
 done:
 	text_model_close(&model);
 	return status;

@@ -139,7 +139,7 @@ static enum status open_teacher(const struct task_state *state, struct task_set 
 	if (own->teacher.columns != state->settings.hidden_size)
 		return error_set(ERR_DATA, "the vectors of '%s' have %lld numbers, those of the model %d", path,
 				 (long long)own->teacher.columns, state->settings.hidden_size);
-	return OK;
+	return npy_file_check(&own->teacher, path);
 }
 
 /* The value that a list such as "a:2,b:1" gives a part, and its size; NULL: none. */

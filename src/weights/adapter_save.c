@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "formats/safetensors.h"
@@ -71,6 +72,8 @@ enum status adapter_targets(const char *list, const struct model_config *config,
 			status = error_hinted(
 				error_set(ERR_USAGE, "--lora_targets %s: the model has no layer '%.*s'", list, (int)size, at),
 				"its layers are: %s, or all-linear", buffer_string(&names));
+		if (list && found && (*out | found) == *out)
+			log_warning("--lora_targets %s: '%.*s' adds no layer to those named before it", list, (int)size, at);
 		*out |= found;
 		at += size + (at[size] == ',');
 		buffer_release(&names);

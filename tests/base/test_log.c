@@ -109,6 +109,26 @@ static void show_hostile(void)
 	progress_finish(&progress);
 }
 
+static void show_queries(void)
+{
+	struct progress progress;
+	for (int64_t count = 1; count <= 2; count++) {
+		progress_start(&progress, "searching", 0, count, "queries");
+		progress.started -= 10;
+		progress_update(&progress, count, NULL);
+		progress_finish(&progress);
+	}
+}
+
+static void one_is_singular(void **state)
+{
+	struct buffer out = {0};
+	capture(show_queries, 0, &out);
+	assert_non_null(strstr(buffer_string(&out), "searching: 1 query in 10.0 s, 10.0 s/query\n"));
+	assert_non_null(strstr(buffer_string(&out), "searching: 2 queries in 10.0 s, 5.0 s/query\n"));
+	buffer_release(&out);
+}
+
 /* Characters in a file's name that would control the terminal are escaped. */
 static void names_cannot_steer_the_terminal(void **state)
 {
@@ -412,6 +432,7 @@ static void numbers_for_people(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_is_singular),
 		cmocka_unit_test(names_cannot_steer_the_terminal),
 		cmocka_unit_test(levels),
 		cmocka_unit_test(bar_on_a_terminal),

@@ -153,6 +153,8 @@ static void test_models_of_the_hub(void **state)
 	assert_program(0, "", "embed --model %s/run --max_seq_length 32 %s --out %s", test_folder, corpus, test_path("a.npy"));
 	setenv("HF_HOME", test_path("home"), 1);
 	setenv("HF_HUB_OFFLINE", "1", 1);
+	assert_program(5, "hf:some/rank is not in the cache", "mine --train %s --model %s --reranker hf:some/rank --out %s",
+		       corpus, test_folder, test_path("rows"));
 	assert_program(5, "hf:some/tiny is not in the cache", "embed --model hf:some/tiny %s --out %s", corpus,
 		       test_path("b.npy"));
 	assert_ok(folder_make(snapshot));

@@ -540,6 +540,11 @@ static void other_losses_are_learned(void **state)
 	forget("other");
 	assert_program(ERR_DATA, "has 64 vectors, and there are 96 training examples",
 		       SHORT("other", "pairs.tsv", "--teacher_vectors %s/rows.npy"), test_folder);
+	snprintf(command, sizeof command, "truncate -s -4 %s/rows.npy && printf '\\0\\0\\300\\177' >>%s/rows.npy", test_folder,
+		 test_folder);
+	assert_int_equal(system(command), 0);
+	assert_program(ERR_DATA, "rows.npy': row 64 has a number that is not finite",
+		       SHORT("other", "texts.tsv", "--teacher_vectors %s/rows.npy"), test_folder);
 	/* Where every text but its own is nearer than by -2, each text has only its positive: nothing is left to learn. */
 	forget("other");
 	assert_program(0, "", SHORT("other", "pairs.tsv", "--false_negative_gap -2"));
@@ -632,6 +637,7 @@ static void a_guide_chooses_negatives(void **state)
 	assert_program(ERR_USAGE, "--guide is for in-batch negatives", SHORT("other", "scored.tsv", "--guide %s/pairs"),
 		       test_folder);
 	assert_program(ERR_USAGE, "makes no vectors", SHORT("other", "pairs.tsv", "--guide %s/rank"), test_folder);
+	assert_program(ERR_USAGE, "give an embedding model", SHORT("other", "pairs.tsv", "--guide %s/absent"), test_folder);
 }
 
 static void bad_input_is_explained(void **state)

@@ -83,8 +83,9 @@ static void other_tasks_have_adapters_too(void **state)
 {
 	static const char *const tasks[] = {"tagging", "squad", "multiple_choice"};
 	for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
-		assert_int_equal(finetune(tasks[i], "lora", LORA "--lora_targets all-linear --use_rslora --num_train_steps 2"),
-				 0);
+		assert_int_equal(
+			finetune(tasks[i], "lora", LORA "--lora_targets all-linear,query --use_rslora --num_train_steps 2"), 0);
+		assert_said("--lora_targets all-linear,query: 'query' adds no layer to those named before it");
 		assert_program(0, "", "evaluate --model %s/%s-lora --test %s/%s.dev", test_folder, tasks[i], test_folder,
 			       tasks[i]);
 	}

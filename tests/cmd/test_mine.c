@@ -138,7 +138,7 @@ static void bad_input_is_explained(void **state)
 		       MINE "--corpus_vectors %s/pairs.tsv", FOLDERS, test_folder);
 	put_file("few.txt", "a\nb\n");
 	put_vectors("few.npy", (const double[]){10, 20}, 2);
-	assert_program(ERR_DATA, "the second texts of 2 pairs are not in the corpus",
+	assert_program(ERR_DATA, "2 pairs have a second text that is not in the corpus",
 		       MINE "--corpus %s/few.txt --corpus_vectors %s/few.npy", FOLDERS, test_folder, test_folder);
 	put_file("odd.jsonl", "{\"color\": \"red\", \"size\": \"big\"}\n");
 	assert_program(ERR_DATA, "none of its columns is named \"text\"; they are 1 color, 2 size",

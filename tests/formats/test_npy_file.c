@@ -1,5 +1,6 @@
 /* NumPy's array files: what is read, and what is refused. */
 #include "test.h"
+#include <math.h>
 #include "formats/npy_file.h"
 
 static enum status view(const char *head, size_t prefix, size_t numbers, struct npy_file *out)
@@ -32,6 +33,15 @@ static void reads_matrices(void **state)
 	assert_int_equal(file.rows, 0);
 }
 
+static void numbers_must_be_finite(void **state)
+{
+	float values[] = {1, -2, 0, INFINITY};
+	const struct npy_file file = {.rows = 2, .columns = 2, .values = values};
+	assert_error(ERR_DATA, "'v.npy': row 2 has a number that is not finite", npy_file_check(&file, "v.npy"));
+	values[3] = 3;
+	assert_ok(npy_file_check(&file, "v.npy"));
+}
+
 static void refuses_the_rest(void **state)
 {
 	struct npy_file file = {0};
@@ -50,6 +60,7 @@ static void refuses_the_rest(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(reads_matrices), cmocka_unit_test(refuses_the_rest)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(reads_matrices), cmocka_unit_test(numbers_must_be_finite),
+					   cmocka_unit_test(refuses_the_rest)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
