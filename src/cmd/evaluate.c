@@ -80,7 +80,8 @@ static const struct option evaluate_options[] = {
 	{ROW(max_seq_length, ROLE_RESULT, "N"), .range = "8..65536", .fallback = "128",
 	 .help = "maximum number of tokens per instance"},
 	{.group = instance_rows, .only = "next_sentence whole_word_mask", .unsectioned = true, .field = FIELD(instances)},
-	{.reworded = true, .name = "next_sentence", .help = "as in bertc pretrain"},
+	{.reworded = true, .name = "next_sentence", .help = "as in bertc pretrain; by default, what the model was trained on "
+		 "(running text, if that was overlap)"},
 	{ROW(eval_instances, ROLE_RESULT, "N"), .range = "0..", .fallback = "0",
 	 .help = "number of instances to score, always the same ones; 0 = all"},
 	{ROW(micro_batch_tokens, ROLE_RUN, "N"), .range = "128..1048576", .fallback = "8192",
@@ -259,6 +260,16 @@ done:
 	return status;
 }
 
+/* What the model has learned decides what is scored, unless the folder does not say. Pairs that share words taught it to compare;
+ * how well it knows language shows on running text. */
+static void take_learned(const struct model_config *config, enum next_sentence *kind)
+{
+	const char *learned = model_form_of(config)->has_next_sentence ? config->next_sentence : "none";
+	for (int i = 0; next_sentence_names[i]; i++)
+		if (strcmp(next_sentence_names[i], learned) == 0)
+			*kind = i == NEXT_SENTENCE_OVERLAP ? NEXT_SENTENCE_NONE : (enum next_sentence)i;
+}
+
 static enum status evaluate_in(const struct evaluate_settings *settings, const char *folder, bool next_sentence_given,
 			       struct scored *scored)
 {
@@ -275,8 +286,8 @@ static enum status evaluate_in(const struct evaluate_settings *settings, const c
 	struct model_config config;
 	TRY(model_folder_config(settings->model, &config));
 	instance_settings.one_segment = config.type_vocab_size < 2;
-	if (!next_sentence_given && !model_form_of(&config)->has_next_sentence)
-		instance_settings.next_sentence = NEXT_SENTENCE_NONE;
+	if (!next_sentence_given)
+		take_learned(&config, &instance_settings.next_sentence);
 	if (settings->input_file.count > 0)
 		TRY(open_static(settings, &config, folder, scored, &instance_settings));
 	else if (settings->max_seq_length > model_positions(&config))

@@ -1,6 +1,7 @@
 /* Reads a model's sizes from config.json or by a published name, and refuses variants of BERT that compute something else.
  * */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include "model/forms.h"
 
@@ -170,6 +171,9 @@ enum status model_config_from_json(struct model_config *out, const struct json *
 	config.form = form;
 	TRY(get_int32(object, name, "vocab_size", 1, 1 << 24, &config.vocab_size));
 	TRY(get_int32(object, name, keys->hidden_size, 1, 1 << 16, &config.hidden_size));
+	const char *next_sentence = "";
+	TRY(json_get_string(object, name, "next_sentence", &next_sentence));
+	snprintf(config.next_sentence, sizeof config.next_sentence, "%s", next_sentence);
 	TRY(get_int32(object, name, keys->layers, 1, 1024, &config.num_hidden_layers));
 	TRY(get_int32(object, name, keys->heads, 1, 65535, &config.num_attention_heads));
 	TRY(get_int32(object, name, keys->intermediate_size, 1, 1 << 18, &config.intermediate_size));

@@ -38,8 +38,9 @@ struct model_config {
 				   beginning with the first */
 		int32_t period;
 	} attention;
-	bool untied;       /* the output layer of masked words has a matrix of its own, not the word embeddings' */
-	bool mean_pooling; /* heads for texts read the mean of a text's rows instead of its first */
+	bool untied;            /* the output layer of masked words has a matrix of its own, not the word embeddings' */
+	bool mean_pooling;      /* heads for texts read the mean of a text's rows instead of its first */
+	char next_sentence[16]; /* what it was trained on, as --next_sentence names it; "": unknown */
 	struct {
 		bool attention, feed_forward, norm, decoder, classifier;
 	} no_bias;

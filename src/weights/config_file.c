@@ -203,9 +203,10 @@ static enum status read_activation(const struct json *object, const char *name, 
 }
 
 /* Members of any config.json that bertc obeys, besides those whose names differ between forms. */
-static const char obeyed[] = " add_cross_attention architectures id2label initializer_range is_decoder label2id "
-			     "max_position_embeddings model_type num_labels pad_token_id position_embedding_type problem_type "
-			     "sbert_ce_default_activation_function sentence_transformers tie_word_embeddings vocab_size ";
+static const char obeyed[] =
+	" add_cross_attention architectures id2label initializer_range is_decoder label2id "
+	"max_position_embeddings model_type next_sentence num_labels pad_token_id position_embedding_type problem_type "
+	"sbert_ce_default_activation_function sentence_transformers tie_word_embeddings vocab_size ";
 /* Members that change no answer: how transformers computes, stores, trains, and generates, and what Google's files say of a
  * pooler that was never built. */
 static const char ignored[] =
@@ -456,6 +457,8 @@ void config_file_put(struct json_writer *writer, const struct model_config *conf
 	json_put_string(writer, "model_type", form->model_type);
 	put_integer(writer, keys->heads, config->num_attention_heads);
 	put_integer(writer, keys->layers, config->num_hidden_layers);
+	if (!task && form->has_next_sentence && config->next_sentence[0])
+		json_put_string(writer, "next_sentence", config->next_sentence);
 	if (is_counted)
 		json_put_integer(writer, "num_labels", task->label_count);
 	json_put_integer(writer, "pad_token_id", config->pad_token_id);
