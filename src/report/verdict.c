@@ -408,15 +408,21 @@ static bool say_course(const struct standing *standing, struct verdict *out)
 	return true;
 }
 
+/* Whether the run knows its own examples far better than others. */
+static bool knows_its_own(const struct standing *standing)
+{
+	return standing->held_out - standing->train > 0.5 * standing->facts->task->scale;
+}
+
 /* Says whether more data would help more than more steps. */
 static void say_more_data(const struct standing *standing, struct verdict *out)
 {
 	const struct report_task *task = standing->facts->task;
 	double tokens = (double)standing->facts->diagnosis->tokens, epoch = standing->facts->epoch_tokens;
-	double epochs = epoch > 0 ? tokens / epoch : NAN, gap = standing->held_out - standing->train;
+	double epochs = epoch > 0 ? tokens / epoch : NAN;
 	size_t used = strlen(out->more), room = sizeof out->more - used;
 	char *end = out->more + used;
-	if (gap > 0.5 * task->scale) {
+	if (knows_its_own(standing)) {
 		snprintf(end, room,
 			 "The training loss (%.3f) is far below the held-out loss (%.3f): more %s would help more than more "
 			 "steps.",
@@ -476,9 +482,13 @@ static void say_headline(const struct standing *standing, struct verdict *out)
 	bool healthy = out->finding < 0 || out->finding == FINDING_OVERFITTING, few = facts->diagnosis->step < FEW_UPDATES;
 	bool below = standing->below_words && facts->finished;
 	const char *finished = below ? "Finished below words alone" : "Finished";
-	if (standing->below && facts->finished && out->grade == GRADE_NOT_YET && out->finding < 0) {
+	bool own = knows_its_own(standing);
+	if ((standing->below || own) && facts->finished && out->grade == GRADE_NOT_YET && out->finding < 0) {
 		out->color = VERDICT_WARNING;
-		SAY(out, headline, "Finished no better than %s", standing->decides->levels[0].label);
+		if (own)
+			SAY(out, headline, "Finished: it knows its own examples by heart, and no others");
+		else
+			SAY(out, headline, "Finished no better than %s", standing->decides->levels[0].label);
 	}
 	if (out->grade == GRADE_EARLY || out->grade == GRADE_NOT_YET || !healthy)
 		return;
@@ -520,14 +530,14 @@ void report_verdict(const struct verdict_facts *facts, struct verdict *out)
 		return;
 	if (out->finding < 0)
 		say_stage(&standing, out);
-	if (out->grade == GRADE_NOT_YET) {
+	if (out->grade == GRADE_NOT_YET && !(facts->finished && knows_its_own(&standing))) {
 		SAY(out, more, "%s",
 		    facts->finished ? "It needs more steps: start over with more, or start another run from this model."
 		    : *out->stage   ? ""
 				    : "That is normal at first.");
 		return;
 	}
-	if (!say_course(&standing, out) && out->finding != FINDING_OVERFITTING)
+	if (!say_course(&standing, out) && out->grade != GRADE_NOT_YET && out->finding != FINDING_OVERFITTING)
 		say_more_steps(&standing, out);
 	say_more_data(&standing, out);
 }

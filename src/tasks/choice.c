@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "tasks/results.h"
 #include "tasks/task.h"
+#include "tasks/words_alone.h"
 
 /* Encodes the sequences of one question. `ids` has room for max_seq_length ids. */
 static enum status encode_choices(struct task_state *state, struct task_set *set, const struct example_text *example,
@@ -95,6 +96,13 @@ static enum status choice_score(const struct task_state *state, const struct tas
 					    .direction = DIRECTION_HIGHER,
 					    .value = (double)correct / (double)known});
 	return OK;
+}
+
+static enum status choice_baseline(const struct task_state *state, const struct task_set *train, const struct task_set *set,
+				   struct measures *out)
+{
+	(void)train;
+	return words_alone_cosines(state, set, out);
 }
 
 static enum status choice_write(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
@@ -200,6 +208,7 @@ const struct task task_choice = {
 	.encode = choice_encode,
 	.heads = choice_heads,
 	.score = choice_score,
+	.baseline = choice_baseline,
 	.write = choice_write,
 	.put = choice_put,
 	.put_tsv = choice_put_tsv,

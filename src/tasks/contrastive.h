@@ -37,6 +37,7 @@ struct contrastive_step {
 	int64_t example_count, count, width; /* E; N texts; H numbers per vector */
 	const int64_t *starts;               /* [E+1] first text of each example */
 	const float *vectors;                /* [N*H] */
+	const struct word_vectors *words;    /* [N] in place of vectors, for scores; NULL: none */
 	const uint64_t *texts;               /* [N] equal if and only if the texts are equal */
 	const float *scores;                 /* [E], for scored examples; for margins, targets, and guides, numbers of examples */
 	const float *marks; /* margins: the scores of example i's texts but the first begin at marks[mark_starts[i]] */

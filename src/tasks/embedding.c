@@ -318,9 +318,9 @@ enum status vector_set_make(struct vector_set *out, const struct task_set *set, 
 	for (int64_t s = 0; s < texts; s++)
 		out->texts[s] =
 			contrastive_text(encoded->ids + encoded->sequences[s], encoded->sequences[s + 1] - encoded->sequences[s]);
-	out->all.width = texts > 0 ? outputs->starts[outputs->count] / texts : 0;
+	out->all.width = outputs && texts > 0 ? outputs->starts[outputs->count] / texts : 0;
 	out->all.starts = out->starts;
-	out->all.vectors = outputs->values;
+	out->all.vectors = outputs ? outputs->values : NULL;
 	out->all.texts = out->texts;
 	out->all.scores = encoded->items[0].numbers;
 	return OK;
@@ -356,6 +356,8 @@ void vector_set_release(struct vector_set *set)
 
 static double pair_cosine(const struct contrastive_step *all, int64_t a, int64_t b)
 {
+	if (all->words)
+		return word_vectors_dot(all->words, a, b);
 	if (all->by_dot)
 		return vectors_dot(all->vectors + a * all->width, all->vectors + b * all->width, all->width);
 	return vectors_cosine(all->vectors + a * all->width, all->vectors + b * all->width, all->width);
@@ -506,12 +508,14 @@ done:
 	return status;
 }
 
-static enum status score(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
-			 struct measures *out)
+/* Of a model's outputs, or of words. */
+static enum status measure(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+			   const struct word_vectors *words, struct measures *out)
 {
 	struct vector_set vectors;
 	TRY(vector_set_make(&vectors, set, outputs));
 	vectors.all.by_dot = embedding_is_sparse(state);
+	vectors.all.words = words;
 	enum status status;
 	if (form_of(set) == RANKING_SCORED) {
 		status = score_pairs(&vectors.all, out);
@@ -521,6 +525,26 @@ static enum status score(const struct task_state *state, const struct task_set *
 			score_triplets(&vectors.all, out);
 	}
 	vector_set_release(&vectors);
+	return status;
+}
+
+static enum status score(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+			 struct measures *out)
+{
+	return measure(state, set, outputs, NULL, out);
+}
+
+static enum status baseline(const struct task_state *state, const struct task_set *train, const struct task_set *set,
+			    struct measures *out)
+{
+	struct word_vectors words = {0};
+	(void)train;
+	if (form_of(set) == RANKING_TEXTS)
+		return OK;
+	enum status status = embedding_words(set, &words);
+	if (status == OK)
+		status = measure(state, set, NULL, &words, out);
+	word_vectors_release(&words);
 	return status;
 }
 
@@ -598,6 +622,7 @@ const struct task task_embedding = {
 	.encode = embedding_encode,
 	.heads = heads,
 	.score = score,
+	.baseline = baseline,
 	.write = write_results,
 	.guide = embedding_guide,
 	.loss = loss,

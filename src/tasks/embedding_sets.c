@@ -465,18 +465,30 @@ done:
 	return status;
 }
 
-/* ---- The guide ---- */
+/* ---- The guide, and words alone ---- */
 
-/* The texts of an example, in the order of its sequences; returns their number. Those of other losses are not needed, but keep
+/* The texts of a set's sequences; of an example that has but one, it is both. Those of other losses are not needed, but keep
  * their places. */
-static int64_t texts_of(const struct example_set *examples, int64_t number, const char **out)
+static void find_texts(const struct task_set *set, const char **out)
 {
-	const struct example_text *example = &examples->examples[number];
-	out[0] = example->text;
-	out[1] = example->pair ? example->pair : example->text;
-	for (int32_t k = 0; k < example->choice_count; k++)
-		out[2 + k] = examples->choices[example->first_choice + k];
-	return 2 + example->choice_count;
+	const int64_t *starts = set->encoded.examples;
+	for (int64_t e = 0; e < set->encoded.example_count; e++) {
+		const char **texts = out + starts[e];
+		int64_t count = example_texts(&set->examples, e, texts);
+		if (count == 1)
+			texts[count++] = texts[0];
+		BUG_IF(count != starts[e + 1] - starts[e]);
+	}
+}
+
+enum status embedding_words(const struct task_set *set, struct word_vectors *out)
+{
+	const char **texts;
+	TRY(memory_new(&texts, set->encoded.sequence_count, sizeof *texts, "texts"));
+	find_texts(set, texts);
+	enum status status = word_vectors_make(out, texts, set->encoded.sequence_count);
+	free(texts);
+	return status;
 }
 
 enum status embedding_guide(const struct task_state *state, struct task_set *train, task_vector_maker *make, void *context)
@@ -490,11 +502,9 @@ enum status embedding_guide(const struct task_state *state, struct task_set *tra
 		return OK;
 	TRY(memory_new(&texts, encoded->sequence_count, sizeof *texts, "texts"));
 	TRY_GOTO(memory_new(&are_first, encoded->sequence_count, sizeof *are_first, "texts"), done);
-	for (int64_t e = 0; e < encoded->example_count; e++) {
-		int64_t first = encoded->examples[e], count = texts_of(&train->examples, e, texts + first);
-		BUG_IF(count != encoded->examples[e + 1] - first);
-		are_first[first] = true;
-	}
+	find_texts(train, texts);
+	for (int64_t e = 0; e < encoded->example_count; e++)
+		are_first[encoded->examples[e]] = true;
 	status = make(context, own_of(state)->guide, texts, are_first, encoded->sequence_count, &own->guides, &own->guide_width);
 done:
 	free(texts);

@@ -5,6 +5,7 @@
 #include "base/set_list.h"
 #include "formats/npy_file.h"
 #include "tasks/embedding.h"
+#include "tasks/words_alone.h"
 
 /* Consecutive examples that are learned in batches of their own. */
 struct embedding_part {
@@ -46,6 +47,8 @@ int64_t embedding_keep(struct task_set *set, int64_t most);
 MUST_USE enum status embedding_encode(struct task_state *state, struct task_set *set);
 MUST_USE enum status embedding_guide(const struct task_state *state, struct task_set *train, task_vector_maker *make,
 				     void *context);
+/* Of the texts of a set's sequences. */
+MUST_USE enum status embedding_words(const struct task_set *set, struct word_vectors *out);
 void embedding_close_set(struct task_set *set);
 
 #endif

@@ -406,6 +406,18 @@ void example_log_unread(const struct bad_records *unread, const char *path)
 			 unread->count == 1 ? "" : "; the first because", unread->first.message);
 }
 
+int64_t example_texts(const struct example_set *set, int64_t number, const char **out)
+{
+	const struct example_text *example = &set->examples[number];
+	int64_t count = 0;
+	out[count++] = example->text;
+	if (example->pair)
+		out[count++] = example->pair;
+	for (int32_t k = 0; k < example->choice_count; k++)
+		out[count++] = set->choices[example->first_choice + k];
+	return count;
+}
+
 void example_set_release(struct example_set *set)
 {
 	for (int64_t i = 0; i < set->table_count; i++)

@@ -87,6 +87,8 @@ MUST_USE enum status example_drop_label(struct example_set *set, struct example_
 					enum status status);
 /* Logs how many labels of `path` could not be read, if any. */
 void example_log_unread(const struct bad_records *unread, const char *path);
+/* The texts of an example, the first text first, in `out`; returns their number. */
+int64_t example_texts(const struct example_set *set, int64_t number, const char **out);
 void example_set_release(struct example_set *set);
 void example_columns_free(struct example_columns *columns); /* NULL is fine */
 

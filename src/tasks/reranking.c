@@ -18,6 +18,7 @@
 #include "tasks/ranking_file.h"
 #include "tasks/results.h"
 #include "tasks/task.h"
+#include "tasks/words_alone.h"
 
 /* ---- Settings ---- */
 
@@ -297,11 +298,18 @@ static enum status score(const struct task_state *state, const struct task_set *
 	return measure(state, set, outputs, out);
 }
 
+/* A random order, and what words alone give. */
 static enum status baseline(const struct task_state *state, const struct task_set *train, const struct task_set *set,
 			    struct measures *out)
 {
+	const char *decides = task_decides(state);
+	struct measures words = {0};
 	(void)train;
-	return measure(state, set, NULL, out);
+	TRY(measure(state, set, NULL, out));
+	TRY(words_alone_cosines(state, set, &words));
+	if (measures_find(&words, decides))
+		measures_add(out, &(struct measure){.name = "words_alone", .value = measures_get(&words, decides)});
+	return OK;
 }
 
 /* ---- Results ---- */

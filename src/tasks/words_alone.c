@@ -16,23 +16,15 @@
 #define MOST_OUTPUTS 256
 #define BUCKETS (1 << 22) /* hashes of words and pairs of words: so many that few words of a new text hit one by chance */
 
-/* Sparse vectors, their columns in ascending order. */
-struct rows {
-	int64_t count, size;
-	int64_t *starts; /* [count + 1] */
-	int32_t *columns;
-	float *values;
-	int64_t start_room, column_room, value_room;
-};
-
-static void rows_release(struct rows *rows)
+void word_vectors_release(struct word_vectors *vectors)
 {
-	free(rows->starts);
-	free(rows->columns);
-	free(rows->values);
+	free(vectors->starts);
+	free(vectors->columns);
+	free(vectors->values);
+	*vectors = (struct word_vectors){.starts = NULL};
 }
 
-static enum status put(struct rows *rows, int32_t column, float value)
+static enum status put(struct word_vectors *rows, int32_t column, float value)
 {
 	TRY(memory_grow(&rows->columns, &rows->column_room, rows->size + 1, sizeof *rows->columns, "words"));
 	TRY(memory_grow(&rows->values, &rows->value_room, rows->size + 1, sizeof *rows->values, "words"));
@@ -41,7 +33,7 @@ static enum status put(struct rows *rows, int32_t column, float value)
 	return OK;
 }
 
-static enum status end_row(struct rows *rows)
+static enum status end_row(struct word_vectors *rows)
 {
 	TRY(memory_grow(&rows->starts, &rows->start_room, rows->count + 2, sizeof *rows->starts, "texts"));
 	rows->starts[0] = 0;
@@ -52,7 +44,7 @@ static enum status end_row(struct rows *rows)
 /* ---- Words ---- */
 
 struct reader {
-	struct rows *out;
+	struct word_vectors *out;
 	struct tokens scratch;
 	uint64_t last; /* the word before; 0: none */
 };
@@ -76,7 +68,7 @@ static int by_column(const void *a, const void *b)
 /* Appends how often a text has each word and each pair of neighbors. */
 static enum status count_words(struct reader *reader, const char *text)
 {
-	struct rows *out = reader->out;
+	struct word_vectors *out = reader->out;
 	struct tokenizer_settings settings = tokenizer_defaults(false);
 	int64_t begin = out->size, end = begin;
 	reader->last = 0;
@@ -94,7 +86,7 @@ static enum status count_words(struct reader *reader, const char *text)
 }
 
 /* The texts of every `step`-th example, two of each if they are pairs. */
-static enum status read_texts(const struct example_set *examples, int64_t step, bool pairs, struct rows *out)
+static enum status read_texts(const struct example_set *examples, int64_t step, bool pairs, struct word_vectors *out)
 {
 	struct reader reader = {.out = out};
 	enum status status = OK;
@@ -116,8 +108,14 @@ struct lexicon {
 	int64_t width, texts;
 };
 
+static void lexicon_release(struct lexicon *lexicon)
+{
+	free(lexicon->columns);
+	free(lexicon->uses);
+}
+
 /* The `most` words that most texts have. */
-static enum status make_lexicon(const struct rows *texts, int64_t most, struct lexicon *out)
+static enum status make_lexicon(const struct word_vectors *texts, int64_t most, struct lexicon *out)
 {
 	int32_t least = 0;
 	TRY(memory_new(&out->columns, BUCKETS, sizeof *out->columns, "words"));
@@ -135,7 +133,7 @@ static enum status make_lexicon(const struct rows *texts, int64_t most, struct l
 }
 
 /* Turns counts into vectors of length 1. */
-static void weigh(const struct lexicon *lexicon, struct rows *texts)
+static void weigh(const struct lexicon *lexicon, struct word_vectors *texts)
 {
 	int64_t to = 0, from = 0;
 	for (int64_t t = 0; t < texts->count; t++) {
@@ -158,8 +156,68 @@ static void weigh(const struct lexicon *lexicon, struct rows *texts)
 	texts->size = to;
 }
 
+enum status word_vectors_make(struct word_vectors *out, const char *const *texts, int64_t count)
+{
+	struct reader reader = {.out = out};
+	struct lexicon lexicon = {0};
+	enum status status = OK;
+	for (int64_t i = 0; i < count && status == OK; i++)
+		status = count_words(&reader, texts[i]);
+	if (status == OK)
+		status = make_lexicon(out, BUCKETS, &lexicon);
+	if (status == OK)
+		weigh(&lexicon, out);
+	tokens_release(&reader.scratch);
+	lexicon_release(&lexicon);
+	return status;
+}
+
+double word_vectors_dot(const struct word_vectors *vectors, int64_t a, int64_t b)
+{
+	const int64_t *starts = vectors->starts;
+	double sum = 0;
+	for (int64_t i = starts[a], k = starts[b]; i < starts[a + 1] && k < starts[b + 1];) {
+		int32_t left = vectors->columns[i], right = vectors->columns[k];
+		if (left == right)
+			sum += (double)vectors->values[i] * vectors->values[k];
+		i += left <= right;
+		k += right <= left;
+	}
+	return sum;
+}
+
+enum status words_alone_cosines(const struct task_state *state, const struct task_set *set, struct measures *out)
+{
+	const struct example_set *examples = &set->examples;
+	struct task_outputs answers = {.count = examples->count};
+	struct word_vectors vectors = {0};
+	const char **texts = NULL;
+	int64_t count = 0, most = 2 * examples->count + examples->choice_count;
+	enum status status;
+	TRY_GOTO(memory_new(&texts, most, sizeof *texts, "texts"), done);
+	TRY_GOTO(memory_new(&answers.starts, answers.count + 1, sizeof *answers.starts, "answers"), done);
+	TRY_GOTO(memory_new(&answers.values, most, sizeof *answers.values, "answers"), done);
+	for (int64_t n = 0; n < answers.count; n++)
+		count += example_texts(examples, n, texts + count);
+	TRY_GOTO(word_vectors_make(&vectors, texts, count), done);
+	for (int64_t n = 0, first = 0; n < answers.count; n++) {
+		int64_t others = example_texts(examples, n, texts) - 1;
+		answers.starts[n + 1] = answers.starts[n] + others;
+		for (int64_t k = 0; k < others; k++)
+			answers.values[answers.starts[n] + k] = (float)word_vectors_dot(&vectors, first, first + 1 + k);
+		first += 1 + others;
+	}
+	status = state->task->score(state, set, &answers, out);
+done:
+	word_vectors_release(&vectors);
+	free(texts);
+	free(answers.starts);
+	free(answers.values);
+	return status;
+}
+
 /* |a - b|, a * b, and the cosine. */
-static enum status put_pair(const struct rows *texts, int64_t first, int64_t width, struct rows *out)
+static enum status put_pair(const struct word_vectors *texts, int64_t first, int64_t width, struct word_vectors *out)
 {
 	const int64_t *ends = texts->starts + first + 1;
 	int64_t a = ends[-1], b = ends[0];
@@ -180,13 +238,13 @@ static enum status put_pair(const struct rows *texts, int64_t first, int64_t wid
 	return end_row(out);
 }
 
-static enum status pair_up(struct rows *texts, int64_t width)
+static enum status pair_up(struct word_vectors *texts, int64_t width)
 {
-	struct rows pairs = {0};
+	struct word_vectors pairs = {0};
 	enum status status = OK;
 	for (int64_t i = 0; i < texts->count && status == OK; i += 2)
 		status = put_pair(texts, i, width, &pairs);
-	rows_release(texts);
+	word_vectors_release(texts);
 	*texts = pairs;
 	return status;
 }
@@ -203,7 +261,8 @@ struct regression {
 };
 
 /* The features of every `step`-th example of a set. The lexicon is made from the first set. */
-static enum status make_features(struct regression *regression, const struct task_set *set, int64_t step, struct rows *out)
+static enum status make_features(struct regression *regression, const struct task_set *set, int64_t step,
+				 struct word_vectors *out)
 {
 	struct lexicon *lexicon = &regression->lexicon;
 	int64_t most = MOST_WEIGHTS / regression->outputs / (regression->pairs ? 2 : 1);
@@ -232,7 +291,7 @@ static enum status fit(struct regression *regression)
 	const struct task_set *train = regression->train;
 	const struct labeled_items *items = &train->encoded.items[0];
 	int64_t outputs = regression->outputs, step = find_step(regression), used = (train->examples.count + step - 1) / step;
-	struct rows rows = {0};
+	struct word_vectors rows = {0};
 	int32_t *classes = NULL;
 	float *values = NULL;
 	enum status status;
@@ -260,7 +319,7 @@ static enum status fit(struct regression *regression)
 							  .tolerance = 1e-4},
 			      regression->weights, regression->biases);
 done:
-	rows_release(&rows);
+	word_vectors_release(&rows);
 	free(classes);
 	free(values);
 	return status;
@@ -270,7 +329,7 @@ static enum status score(struct regression *regression, struct measures *out)
 {
 	const struct task_set *set = regression->set;
 	int64_t outputs = regression->outputs;
-	struct rows rows = {0};
+	struct word_vectors rows = {0};
 	struct task_outputs answers = {.count = set->examples.count};
 	enum status status;
 	TRY_GOTO(make_features(regression, set, 1, &rows), done);
@@ -287,7 +346,7 @@ static enum status score(struct regression *regression, struct measures *out)
 		}
 	status = regression->state->task->score(regression->state, set, &answers, out);
 done:
-	rows_release(&rows);
+	word_vectors_release(&rows);
 	free(answers.starts);
 	free(answers.values);
 	return status;
@@ -303,8 +362,7 @@ enum status words_alone(const struct task_state *state, const struct task_set *t
 	enum status status = fit(&regression);
 	if (status == OK)
 		status = score(&regression, out);
-	free(regression.lexicon.columns);
-	free(regression.lexicon.uses);
+	lexicon_release(&regression.lexicon);
 	free(regression.weights);
 	free(regression.biases);
 	return status;

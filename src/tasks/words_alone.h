@@ -11,4 +11,19 @@
 MUST_USE enum status words_alone(const struct task_state *state, const struct task_set *train, const struct task_set *set,
 				 struct measures *out);
 
+/* TF-IDF of words and of pairs of neighbors as above, fitted to these texts: sparse vectors of length 1. Zero-initialize. */
+struct word_vectors {
+	int64_t count, size;
+	int64_t *starts;  /* [count + 1] */
+	int32_t *columns; /* [size] ascending in each vector */
+	float *values;
+	int64_t start_room, column_room, value_room; /* private */
+};
+MUST_USE enum status word_vectors_make(struct word_vectors *out, const char *const *texts, int64_t count);
+double word_vectors_dot(const struct word_vectors *vectors, int64_t a, int64_t b);
+void word_vectors_release(struct word_vectors *vectors);
+
+/* For tasks with a score for each second text or choice: adds what `set` would score if it were the cosine of these vectors. */
+MUST_USE enum status words_alone_cosines(const struct task_state *state, const struct task_set *set, struct measures *out);
+
 #endif

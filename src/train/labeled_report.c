@@ -234,25 +234,31 @@ static enum status measure_baseline(const struct subject *subject, struct measur
 	return subject->dev && task->baseline ? task->baseline(subject->state, subject->train, subject->dev, out) : OK;
 }
 
-/* Adds what words alone score by the measure that decides. */
+/* Adds what words alone score, `name` of the baseline's measures, to the measure that decides. */
+static void put_words(const struct subject *subject, const struct measures *baseline, const char *name, const char *what,
+		      struct report_task *out)
+{
+	const char *decides = task_decides(subject->state);
+	struct report_column *column = NULL;
+	for (int i = 0; i < out->column_count; i++)
+		if (strcmp(out->columns[i].name, decides) == 0)
+			column = &out->columns[i];
+	if (!measures_find(baseline, name))
+		return;
+	if (!column)
+		column = report_task_add(out, decides);
+	column->levels[REPORT_ALONE] = (struct report_level){what, measures_get(baseline, name)};
+}
+
 static enum status compare_with_words(const struct subject *subject, const char *what, struct report_task *out)
 {
-	const char *name = task_decides(subject->state);
-	struct report_column *column = NULL;
 	struct measures alone;
 	TRY(measure_baseline(subject, &alone));
-	for (int i = 0; i < out->column_count; i++)
-		if (strcmp(out->columns[i].name, name) == 0)
-			column = &out->columns[i];
-	if (!measures_find(&alone, name))
-		return OK;
-	if (!column)
-		column = report_task_add(out, name);
-	column->levels[REPORT_ALONE] = (struct report_level){what, measures_get(&alone, name)};
+	put_words(subject, &alone, task_decides(subject->state), what, out);
 	return OK;
 }
 
-#define BY_REGRESSION "words alone (TF-IDF)"
+#define BY_WORDS "words alone (TF-IDF)"
 
 static enum status report_classes(const struct subject *subject, struct report_task *out)
 {
@@ -260,7 +266,7 @@ static enum status report_classes(const struct subject *subject, struct report_t
 	if (!count_labels(subject, &labels))
 		return report_plain(subject, out);
 	report_task_classes(out, labels.counts, labels.names, labels.count);
-	return compare_with_words(subject, BY_REGRESSION, out);
+	return compare_with_words(subject, BY_WORDS, out);
 }
 
 static enum status report_labels(const struct subject *subject, struct report_task *out)
@@ -269,7 +275,7 @@ static enum status report_labels(const struct subject *subject, struct report_ta
 	if (!count_labels(subject, &labels))
 		return report_plain(subject, out);
 	report_task_labels(out, labels.counts, labels.count, subject->train->encoded.example_count);
-	return compare_with_words(subject, BY_REGRESSION, out);
+	return compare_with_words(subject, BY_WORDS, out);
 }
 
 /* Each word is an example for the loss; but what matters is entities. */
@@ -301,7 +307,7 @@ static enum status report_numbers(const struct subject *subject, struct report_t
 	for (int64_t i = 0; i < items->count; i++)
 		sum += ((double)items->numbers[i] - mean) * ((double)items->numbers[i] - mean);
 	report_task_values(out, items->count > 0 ? sum / (double)items->count : NAN);
-	return compare_with_words(subject, BY_REGRESSION, out);
+	return compare_with_words(subject, BY_WORDS, out);
 }
 
 /* Each question has any number of choices. */
@@ -315,7 +321,13 @@ static enum status report_choices(const struct subject *subject, struct report_t
 		share += 1 / choices / count;
 	}
 	report_task_choices(out, loss, share);
-	return OK;
+	return compare_with_words(subject, BY_WORDS, out);
+}
+
+static enum status report_vectors(const struct subject *subject, struct report_task *out)
+{
+	TRY(report_plain(subject, out));
+	return compare_with_words(subject, BY_WORDS, out);
 }
 
 /* For scores from 0 to 1: the loss of a model that knows only their mean, and a random order. */
@@ -333,6 +345,7 @@ static enum status report_rankings(const struct subject *subject, struct report_
 	if (measures_find(&random, "ndcg@10"))
 		report_task_add(out, "ndcg@10")->levels[0] =
 			(struct report_level){"a random order", measures_get(&random, "ndcg@10")};
+	put_words(subject, &random, "words_alone", BY_WORDS, out);
 	return OK;
 }
 
@@ -377,7 +390,7 @@ static const struct {
 	[VIEW_CLASSES] = {report_classes, show_classes}, [VIEW_NUMBERS] = {report_numbers, show_numbers},
 	[VIEW_LABELS] = {report_labels, show_labels},    [VIEW_ENTITIES] = {report_entities, show_entities},
 	[VIEW_CHOICES] = {report_choices, show_answers}, [VIEW_RANKINGS] = {report_rankings, show_numbers},
-	[VIEW_VECTORS] = {report_plain, NULL},           [VIEW_QUESTIONS] = {report_questions, show_answers},
+	[VIEW_VECTORS] = {report_vectors, NULL},         [VIEW_QUESTIONS] = {report_questions, show_answers},
 	[VIEW_TEXTS] = {report_texts, show_answers},
 };
 

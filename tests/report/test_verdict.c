@@ -262,6 +262,13 @@ static void test_courses(void **state)
 	assert_string_equal(judge_course(100, surer, 4).headline, "Finished: it has learned");
 	static const double scattered[][2] = {{0.4, 0.80}, {0.35, 0.86}, {0.3, 0.85}};
 	assert_string_equal(judge_course(100, scattered, 3).headline, "Finished: it has learned");
+	/* More steps are no help to a run that has only memorized. */
+	static const double memorized[][2] = {{0.7, 0.52}, {0.9, 0.51}, {1.2, 0.51}};
+	verdict = judge_course(100, memorized, 3);
+	assert_string_equal(verdict.headline, "Finished: it knows its own examples by heart, and no others");
+	assert_int_equal(verdict.color, VERDICT_WARNING);
+	assert_non_null(strstr(verdict.more, "more labeled examples would help more than more steps"));
+	assert_null(strstr(verdict.more, "It needs more steps"));
 	static const double improving[][2] = {{0.6, 0.60}, {0.5, 0.70}, {0.4, 0.76}};
 	verdict = judge_course(100, improving, 3);
 	assert_string_equal(verdict.headline, "Finished after too few updates: it was still improving");

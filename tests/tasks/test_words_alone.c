@@ -3,12 +3,13 @@
 #include "tasks/words_alone.h"
 #include "tasks/task_world.h"
 
-extern const struct task task_classification, task_regression, task_multilabel;
+extern const struct task task_classification, task_regression, task_multilabel, task_embedding, task_reranking, task_choice;
 
 static int setup(void **state)
 {
-	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
-	return task_world_make(state, &task_classification, "table.tsv", entries, 5);
+	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "a",
+					      "cat",   "dog",   "sat",   "birds", "fly",    "he",  "ran"};
+	return task_world_make(state, &task_classification, "table.tsv", entries, sizeof entries / sizeof *entries);
 }
 
 static struct measures measure(const struct task *task, const char *training, const char *text)
@@ -65,12 +66,40 @@ static void numbers_of_pairs(void **state)
 	assert_near(measures_get(&got, "mse"), 1.007154, 2e-4);
 }
 
+/* Tasks that compare texts: cosines of the vectors of the set's own texts. */
+static void texts_of_embeddings(void **state)
+{
+	(void)state;
+	struct measures got =
+		measure(&task_embedding, "anchor\tpositive\nthe cat sat\ta cat sat\nbad room\tgood room\n",
+			"sentence1\tsentence2\tscore\nthe dog sat\ta dog sat\t4\nshe flew home\tbirds fly south\t1\n"
+			"bad dog\tgood dog\t2\nhe sat down\tthe man sat down\t5\n");
+	assert_near(measures_get(&got, "pearson"), 0.939766, 1e-5);
+	got = measure(&task_embedding, "anchor\tpositive\nthe cat sat\ta cat sat\nbad room\tgood room\n",
+		      "anchor\tpositive\nthe cat sat\ta cat sat\nbirds fly\tthe birds sat\nhe ran\ta dog\n");
+	assert_near(measures_get(&got, "ndcg@10"), 0.903437, 1e-5);
+}
+
+static void lists_and_choices(void **state)
+{
+	(void)state;
+	struct measures got =
+		measure(&task_reranking, "query\tpassage\tscore\nq\ta\t1\nq\tb\t0\n",
+			"query\tpassage\tscore\nq one\tthe dog sat down\t1\nq one\tone q one\t0\nq one\tnothing\t0\n"
+			"a cat\tthe dog sat\t0\na cat\tthe cat sat\t1\n");
+	assert_near(measures_get(&got, "words_alone"), 0.782732, 1e-5);
+	got = measure(&task_choice, "question\tchoice1\tchoice2\tchoice3\tlabel\nwho\ta\tb\tc\t1\n",
+		      "question\tchoice1\tchoice2\tchoice3\tlabel\nwho sat\tthe dog ran\tthe cat sat\tbirds fly\t1\n"
+		      "what flew\the ran\twho flew what\ta bird flew\t2\n");
+	assert_near(measures_get(&got, "accuracy"), 0.5, 1e-12);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(classes),
-		cmocka_unit_test(labels),
-		cmocka_unit_test(numbers_of_pairs),
+		cmocka_unit_test(classes),           cmocka_unit_test(labels),
+		cmocka_unit_test(numbers_of_pairs),  cmocka_unit_test(texts_of_embeddings),
+		cmocka_unit_test(lists_and_choices),
 	};
 	return cmocka_run_group_tests(tests, setup, task_world_drop);
 }
