@@ -15,6 +15,7 @@ there is none, only the new ones are measured. Parts:
     update     steps of twice as many tokens
     attention  ncu of the attention kernels at 128 and 512 tokens and mixed lengths, with dropout and without
     wgmma      attention with wgmma (Hopper): tests, bits beside those of mma, then steps by turns, bf16
+    ranks      two ranks that share the GPU (NCCL 2.30 or later), BERT-base in bf16, old and new programs by turns, and their bits
     text       the kernels of one text of 128 tokens (BERT-base), and the rates of 1, 64 and 88 texts
     pretrain   BERT-base by --recipe fast for three minutes on --corpus (bench/gpu_pretrain.py)
 
@@ -38,8 +39,8 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PARTS = {"products": 100, "steps": 300, "choices": 60, "gelu": 60, "update": 40, "attention": 100, "wgmma": 100, "text": 60,
-         "pretrain": 230}
+PARTS = {"products": 100, "steps": 300, "choices": 60, "gelu": 60, "update": 40, "attention": 100, "wgmma": 100,
+         "ranks": 80, "text": 60, "pretrain": 230}
 p = argparse.ArgumentParser()
 p.add_argument("--parts", default=",".join(PARTS))
 p.add_argument("--seconds", type=float, default=560)
@@ -286,6 +287,34 @@ def attention():
                     greatest(k, r"average_warps_issue_stalled_(\w+)_per_issue_active", 6))
 
 
+def train(side, model, *options, **more):
+    """A short training in bf16 on the demo's world: its weights, and the seconds of a step, the second half of the steps on average."""
+    folder = tempfile.mkdtemp()
+    command([os.path.join(a.new, "demo", "world"), "write", os.path.join(folder, "world")])
+    command([os.path.join(programs[side], "bertc"), "pretrain", "-q", "--corpus", os.path.join(folder, "world", "text"), "--out",
+             os.path.join(folder, "run"), "--device", a.device, "--precision", "bf16", "--model", model, "--vocab_size", "1000",
+             "--log_steps", "1", "--eval_steps", "0", "--save_checkpoints_steps", "0", *options], env=environment(side, **more))
+    with open(os.path.join(folder, "run", "metrics.jsonl")) as f:
+        seconds = [line["seconds"] for line in map(json.loads, f) if "loss" in line]
+    with open(os.path.join(folder, "run", "final", "model.safetensors"), "rb") as f:
+        return f.read(), (seconds[-1] - seconds[len(seconds) // 2 - 1]) / (len(seconds) - len(seconds) // 2)
+
+
+def ranks():
+    head("Two ranks that share the GPU, bf16", "program", "ms of a step: median of the turns (least to most)", "bits")
+    weights, times = {}, {}
+    for _ in range(2):
+        for side in programs:
+            weights[side], seconds = train(side, "base" if a.model == "large" else a.model, "--ranks", "2", "--max_seq_length",
+                                           str(LENGTHS["128"][0]), "--train_batch_size", str(sequences(LENGTHS["128"][0]) // 4),
+                                           "--num_train_steps", str(2 * a.steps), CUDA_VISIBLE_DEVICES="0",
+                                           NCCL_MULTI_RANK_GPU_ENABLE="1", NCCL_MAX_CTAS="4")
+            times.setdefault(side, []).append(1e3 * seconds)
+    keep(part="ranks", milliseconds=times)
+    for side, t in times.items():
+        row(side, f"{statistics.median(t):.2f} ({min(t):.2f} to {max(t):.2f})", "the same" if weights[side] == weights["new"] else "others")
+
+
 def wgmma():
     test = os.path.join(a.new, "tests", "gpu", "test_operations")
     for precision in ("bf16", "f16"):
@@ -294,17 +323,8 @@ def wgmma():
             say(f"attention with wgmma, {precision}: every test passes")
         except Lost as e:
             say(f"attention with wgmma, {precision}: {e}")
-    folder = tempfile.mkdtemp()
-    command([os.path.join(a.new, "demo", "world"), "write", os.path.join(folder, "world")])
-    weights = []
-    for kernel in ("mma", "wgmma"):
-        run = os.path.join(folder, kernel)
-        command([os.path.join(a.new, "bertc"), "pretrain", "-q", "--corpus", os.path.join(folder, "world", "text"), "--out", run,
-                 "--device", a.device, "--precision", "bf16", "--model", "mini", "--vocab_size", "1000", "--max_seq_length", "256",
-                 "--train_batch_size", "32", "--num_train_steps", "10", "--eval_steps", "0", "--save_checkpoints_steps", "0"],
-                env=environment("new", BERTC_ATTENTION=kernel))
-        with open(os.path.join(run, "final", "model.safetensors"), "rb") as f:
-            weights.append(f.read())
+    weights = [train("new", "mini", "--max_seq_length", "256", "--train_batch_size", "32", "--num_train_steps", "10",
+                     BERTC_ATTENTION=kernel)[0] for kernel in ("mma", "wgmma")]
     say(f"weights after ten steps of a small model: {'the same bits' if weights[0] == weights[1] else 'other bits'}")
     head("Steps with both kinds of attention", *STEP_HEAD)
     for name, (length, mixed) in LENGTHS.items():

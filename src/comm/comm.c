@@ -168,25 +168,38 @@ int64_t comm_share(const struct comm *comm, int64_t count, int32_t rank)
 	return rank == comm->place.size ? count : count / (64 * (int64_t)comm->place.size) * 64 * rank;
 }
 
-static comm_ticket push(struct comm *comm, int32_t kind, void *data, int64_t count, enum comm_type type, enum comm_type wire)
+static comm_ticket push(struct comm *comm, const struct operation *operation)
 {
-	BUG_IF(count < 0);
-	if (comm->place.size == 1 || count == 0)
+	BUG_IF(operation->count < 0);
+	if (comm->place.size == 1 || operation->count == 0)
 		return 0;
-	struct operation operation = {.kind = kind, .type = type, .wire = wire, .data = data, .count = count};
-	return comm->device ? comm->device->begin(comm, &operation) : queue_push(comm, &operation);
+	return comm->device ? comm->device->begin(comm, operation) : queue_push(comm, operation);
 }
 
 comm_ticket comm_reduce_scatter(struct comm *comm, void *data, int64_t count, enum comm_type type, enum comm_type wire)
 {
 	BUG_IF(type != COMM_F32 && type != COMM_F64);
 	BUG_IF(wire != type && wire != COMM_BF16 && wire != COMM_F16);
-	return push(comm, OPERATION_REDUCE_SCATTER, data, count, type, wire);
+	return push(comm, &(struct operation){
+				  .kind = OPERATION_REDUCE_SCATTER, .type = type, .wire = wire, .data = data, .count = count});
 }
 
 comm_ticket comm_all_gather(struct comm *comm, void *data, int64_t count, enum comm_type type)
 {
-	return push(comm, OPERATION_ALL_GATHER, data, count, type, type);
+	return comm_all_gather_with(comm, data, count, type, NULL, 0);
+}
+
+comm_ticket comm_all_gather_with(struct comm *comm, void *data, int64_t count, enum comm_type type,
+				 const struct comm_piece *pieces, int64_t piece_count)
+{
+	BUG_IF(piece_count > 0 && comm->place.size > 1 && !comm->device);
+	return push(comm, &(struct operation){.kind = OPERATION_ALL_GATHER,
+					      .type = type,
+					      .wire = type,
+					      .data = data,
+					      .count = count,
+					      .pieces = pieces,
+					      .piece_count = piece_count});
 }
 
 enum status comm_wait(struct comm *comm, comm_ticket ticket)

@@ -89,6 +89,15 @@ typedef int64_t comm_ticket;
 comm_ticket comm_reduce_scatter(struct comm *comm, void *data, int64_t count, enum comm_type type, enum comm_type wire);
 /* Copies every rank's share to all ranks. [all] */
 comm_ticket comm_all_gather(struct comm *comm, void *data, int64_t count, enum comm_type type);
+/* Numbers of one rank. */
+struct comm_piece {
+	float *data;
+	int64_t count;
+	int32_t rank;
+};
+/* The same for GPU ranks, which also copies each piece from its rank to all others. `pieces` must live until comm_wait. [all] */
+comm_ticket comm_all_gather_with(struct comm *comm, void *data, int64_t count, enum comm_type type,
+				 const struct comm_piece *pieces, int64_t piece_count);
 /* Makes everything up to `ticket` complete for what the caller does next: on CPUs by the time it returns, on GPUs for all work
  * given to the back end from then on. Returns the queue's first error. */
 MUST_USE enum status comm_wait(struct comm *comm, comm_ticket ticket);

@@ -128,18 +128,24 @@ static enum status sum(struct comm *comm, void *data, int64_t count, enum comm_t
 	return check_nccl(comm, code == ncclSuccess ? ended : code, "cannot sum");
 }
 
-static enum status gather(struct comm *comm, void *data, int64_t count, enum comm_type type)
+static enum status gather(struct comm *comm, const struct operation *operation)
 {
 	struct nccl *nccl = comm->device_own;
 	const struct nccl_library *library = &nccl->library;
-	struct shares shares = shares_of(comm, data, count, type);
+	struct shares shares = shares_of(comm, operation->data, operation->count, operation->type);
+	ncclDataType_t type = type_of(operation->type);
 	ncclResult_t code = ncclSuccess;
 	TRY(check_nccl(comm, library->group_start(), "cannot gather"));
 	if (shares.count > 0)
-		code = library->all_gather(shares.own, data, shares.count, type_of(type), nccl->ranks, nccl->stream);
+		code = library->all_gather(shares.own, operation->data, shares.count, type, nccl->ranks, nccl->stream);
 	if (code == ncclSuccess && shares.rest_count > 0)
-		code = library->broadcast(shares.rest, shares.rest, shares.rest_count, type_of(type), shares.last, nccl->ranks,
+		code = library->broadcast(shares.rest, shares.rest, shares.rest_count, type, shares.last, nccl->ranks,
 					  nccl->stream);
+	for (int64_t i = 0; i < operation->piece_count && code == ncclSuccess; i++) {
+		const struct comm_piece *piece = &operation->pieces[i];
+		code = library->broadcast(piece->data, piece->data, (size_t)piece->count, ncclFloat32, piece->rank, nccl->ranks,
+					  nccl->stream);
+	}
 	ncclResult_t ended = library->group_end();
 	return check_nccl(comm, code == ncclSuccess ? ended : code, "cannot gather");
 }
@@ -183,7 +189,7 @@ static enum status start(struct comm *comm, const struct operation *operation, s
 	TRY(check_cuda(nccl, cudaStreamWaitEvent(nccl->stream, nccl->ready, 0), "an operation between ranks"));
 	TRY(check_cuda(nccl, cudaEventRecord(times->marks[BEGUN], nccl->stream), "an operation between ranks"));
 	if (operation->kind == OPERATION_ALL_GATHER)
-		TRY(gather(comm, operation->data, operation->count, operation->type));
+		TRY(gather(comm, operation));
 	else if (operation->wire != operation->type)
 		TRY(sum_narrow(comm, operation));
 	else

@@ -14,6 +14,8 @@ struct operation {
 	enum comm_type type, wire;
 	void *data;
 	int64_t count;
+	const struct comm_piece *pieces; /* of a gather on GPUs */
+	int64_t piece_count;
 	enum status (*call)(struct comm *comm, void *context); /* OPERATION_CALL */
 	void *context;
 	bool always; /* run even after a failure */

@@ -155,7 +155,11 @@ static void cut_buckets(const struct forecast_setup *setup, double least, struct
 
 static void time_bucket(const struct forecast_setup *setup, struct forecast_bucket *bucket, struct collective_time *largest)
 {
-	double weights = bucket->bytes / setup->gradient_bytes * setup->weight_bytes;
+	double weights = 0;
+	for (int32_t layer = bucket->last_layer; layer <= bucket->first_layer; layer++) {
+		bool encoder = layer >= 0 && layer < setup->model->config.num_hidden_layers;
+		weights += layer_elements(setup->model, layer) * (encoder ? setup->weight_bytes : 4);
+	}
 	struct collective_time reduce = collective_time(&setup->topology, COLLECTIVE_REDUCE_SCATTER, bucket->bytes);
 	bucket->gather = collective_time(&setup->topology, COLLECTIVE_ALL_GATHER, weights).seconds;
 	bucket->reduce = reduce.seconds;

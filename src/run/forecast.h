@@ -19,7 +19,7 @@ struct forecast_setup {
 	double predictions;      /* per sequence */
 	double bucket_bytes;     /* gradients are reduced in pieces of whole layers of at least this size; 0: layer by layer */
 	double gradient_bytes;   /* per gradient element, as communicated */
-	double weight_bytes;     /* per weight element, as communicated */
+	double weight_bytes;     /* per element of a layer's weights, as communicated; of embeddings and heads 4 */
 	double update_bytes;     /* read and written by the update, per element */
 	int64_t replicas;        /* parts of the batch that each rank computes one after the other */
 	bool reduce_every_batch; /* gradients are reduced after every micro-batch instead of once per step */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/numbers.h"
 
 static int64_t bucket_count(const struct model *model)
 {
@@ -33,6 +34,46 @@ static void lay_out(struct bucket *items, const struct model *model)
 	}
 }
 
+/* The parts of a run of vectors that the ranks own. */
+static enum status add_pieces(struct buckets *buckets, const struct model *model, struct bucket *bucket, int64_t begin,
+			      int64_t end)
+{
+	for (int32_t rank = 0; rank < buckets->ranks; rank++) {
+		int64_t first = larger(begin, bucket->offset + comm_share(buckets->comm, bucket->count, rank));
+		int64_t last = smaller(end, bucket->offset + comm_share(buckets->comm, bucket->count, rank + 1));
+		if (first >= last)
+			continue;
+		TRY(memory_grow(&buckets->pieces, &buckets->piece_capacity, buckets->piece_count + 1, sizeof *buckets->pieces,
+				"buckets"));
+		buckets->pieces[buckets->piece_count++] =
+			(struct comm_piece){.data = (float *)model->slab.data + first, .count = last - first, .rank = rank};
+		bucket->piece_count++;
+	}
+	return OK;
+}
+
+/* Encoder layers, of which operations read the masters of vectors, and of matrices only the copies, are gathered in 16 bits if
+ * the update writes the copies. Adapters change matrices after the update. */
+static enum status narrow_bucket(struct buckets *buckets, const struct model *model, struct bucket *bucket)
+{
+	int64_t parameter = bucket->first_tensor, end = bucket->first_weight + bucket->weight_count, run = -1;
+	bucket->narrow = true;
+	bucket->first_piece = buckets->piece_count;
+	for (int64_t w = bucket->first_weight; w < end; w++) {
+		int64_t offset = model->parameters[parameter].offset;
+		bool vector = model->weights[w]->use == WEIGHT_VECTOR;
+		if (vector && run < 0)
+			run = offset;
+		if (!vector && run >= 0)
+			TRY(add_pieces(buckets, model, bucket, run, offset));
+		if (!vector)
+			run = -1;
+		for (int64_t left = model->weights[w]->master.rows * model->weights[w]->master.columns; left > 0; parameter++)
+			left -= model->parameters[parameter].count;
+	}
+	return run < 0 ? OK : add_pieces(buckets, model, bucket, run, bucket->offset + bucket->count);
+}
+
 enum status buckets_create(struct buckets *out, const struct model *model, struct comm *comm)
 {
 	*out = (struct buckets){.comm = comm, .ranks = 1, .count = bucket_count(model)};
@@ -53,6 +94,9 @@ enum status buckets_create(struct buckets *out, const struct model *model, struc
 		bucket->own_count = end - first;
 		bucket->moments = out->own_elements;
 		out->own_elements += bucket->own_count;
+		if (out->ranks > 1 && i > 0 && i + 1 < out->count && bucket->count > 0 && model->mirror.data &&
+		    model->adapted_count == 0)
+			TRY(narrow_bucket(out, model, bucket));
 	}
 	return OK;
 }
@@ -60,6 +104,7 @@ enum status buckets_create(struct buckets *out, const struct model *model, struc
 void buckets_release(struct buckets *buckets)
 {
 	free(buckets->items);
+	free(buckets->pieces);
 	*buckets = (struct buckets){0};
 }
 

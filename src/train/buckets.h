@@ -14,6 +14,10 @@ struct bucket {
 	int64_t moments;                    /* where the share begins in this rank's moments */
 	int64_t first_tensor, tensor_count; /* of model->parameters */
 	int64_t first_weight, weight_count; /* of model->weights */
+	/* Only the 16-bit copies of its weights are gathered after an update, and the masters of its vectors, in pieces. Those of
+	 * its matrices are up to date in their owner alone. */
+	bool narrow;
+	int64_t first_piece, piece_count; /* of buckets->pieces */
 };
 
 /* In slab order: embeddings, encoder layers, then pooler and heads. */
@@ -23,6 +27,8 @@ struct buckets {
 	struct bucket *items;
 	int64_t count;
 	int64_t own_elements; /* of all of this rank's shares */
+	struct comm_piece *pieces;
+	int64_t piece_count, piece_capacity;
 };
 
 /* Needs no device memory. */

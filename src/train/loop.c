@@ -193,7 +193,7 @@ static enum status save(struct training *training)
 	training->saved_step = training->state.step;
 	ranks_section(training->comm, "save", training->state.step);
 	TRY(take_time(training));
-	TRY(optimizer_settle(training->optimizer));
+	TRY(optimizer_gather_masters(training->optimizer));
 	TRY(ranks_settle(training->comm));
 	TRY(ranks_compare_weights(training->comm, training->model, training->state.step));
 	TRY(ranks_agree(training->comm, training->locate(training->context, &training->state)));
@@ -229,8 +229,11 @@ static enum status train_step(struct training *training)
 	TRY(step_gradients(training, step, &result));
 	TRY(step_measure(training, step, &result));
 	TRY(guard_judge(&state->guard, &training->guard, &result.reading, &verdict));
-	if (due(step->number, training->settings.compare_weights_steps))
+	if (due(step->number, training->settings.compare_weights_steps)) {
+		TRY(optimizer_gather_masters(training->optimizer));
+		TRY(ranks_settle(training->comm));
 		TRY(ranks_compare_weights(training->comm, training->model, step->number));
+	}
 	BUG_IF(result.updated && (verdict == GUARD_APPLY) != result.finite);
 	if (verdict == GUARD_APPLY && !result.updated)
 		TRY(optimizer_update(training->optimizer, training->replica));
@@ -297,7 +300,7 @@ static enum status average_weights(struct training *training, bool last)
 	if (phase->averaged <= 0)
 		return OK;
 	if (average_is_due(phase->averaged, phase->steps, place_in_schedule(training, state->step), state->phase.averaged)) {
-		TRY(optimizer_settle(training->optimizer));
+		TRY(optimizer_gather_masters(training->optimizer));
 		TRY(ranks_settle(training->comm));
 		/* A save in progress may still be reading the mean. */
 		TRY(ranks_agree(training->comm, checkpoint_writer_finish(training->writer)));

@@ -110,7 +110,8 @@ static void await_now(void *context, int32_t layer)
 	optimizer->gathers[layer + 1].under_way = false;
 	if (comm_wait(optimizer->buckets.comm, optimizer->gathers[layer + 1].ticket) != OK)
 		optimizer->error = *error_last();
-	weights_refresh(optimizer->replica, optimizer->model->weights + bucket->first_weight, bucket->weight_count);
+	if (!bucket->narrow)
+		weights_refresh(optimizer->replica, optimizer->model->weights + bucket->first_weight, bucket->weight_count);
 	low_rank_apply(optimizer->model, optimizer->replica, layer);
 }
 
@@ -348,10 +349,34 @@ enum status optimizer_settle(struct optimizer *optimizer)
 	return optimizer->error.status == OK ? OK : error_restore(&optimizer->error);
 }
 
+static comm_ticket gather_masters(const struct optimizer *optimizer, const struct bucket *bucket)
+{
+	void *masters = slice(optimizer->model->slab, bucket->offset, bucket->count).data;
+	return comm_all_gather(optimizer->buckets.comm, masters, bucket->count, buckets_type(optimizer->model));
+}
+
+static comm_ticket gather_copies(const struct optimizer *optimizer, const struct bucket *bucket)
+{
+	struct tensor copies = slice(optimizer->model->mirror, bucket->offset, bucket->count);
+	return comm_all_gather_with(optimizer->buckets.comm, copies.data, bucket->count,
+				    copies.dtype == DTYPE_BF16 ? COMM_BF16 : COMM_F16,
+				    optimizer->buckets.pieces + bucket->first_piece, bucket->piece_count);
+}
+
+enum status optimizer_gather_masters(struct optimizer *optimizer)
+{
+	const struct buckets *buckets = &optimizer->buckets;
+	comm_ticket newest = 0;
+	TRY(optimizer_settle(optimizer));
+	for (int64_t i = 0; i < buckets->count; i++)
+		if (buckets->items[i].narrow)
+			newest = gather_masters(optimizer, &buckets->items[i]);
+	return comm_wait(buckets->comm, newest);
+}
+
 /* While one bucket is gathered, the next is updated; then the next step's forward pass begins. */
 static enum status update_shares(struct optimizer *optimizer, struct replica *replica)
 {
-	const struct model *model = optimizer->model;
 	const struct buckets *buckets = &optimizer->buckets;
 	bool lamb = optimizer_is_lamb(&optimizer->options);
 	TRY(optimizer_settle(optimizer)); /* a rank without a micro-batch has not waited for the weights */
@@ -362,8 +387,7 @@ static enum status update_shares(struct optimizer *optimizer, struct replica *re
 		if (bucket->count == 0)
 			continue;
 		(lamb ? lamb_update : adamw_update)(optimizer, replica, &optimizer->groups[i]);
-		void *weights = slice(model->slab, bucket->offset, bucket->count).data;
-		optimizer->gathers[i].ticket = comm_all_gather(buckets->comm, weights, bucket->count, buckets_type(model));
+		optimizer->gathers[i].ticket = (bucket->narrow ? gather_copies : gather_masters)(optimizer, bucket);
 		optimizer->gathers[i].under_way = true;
 	}
 	return OK;

@@ -65,7 +65,10 @@ void optimizer_measure(const struct optimizer *optimizer, struct replica *replic
  * refreshes the compute copies. The caller counts the update. With several ranks, each updates what it owns, and all begin to
  * gather the weights; model_forward waits for a layer's weights before it reads them, and refreshes them then. */
 MUST_USE enum status optimizer_update(struct optimizer *optimizer, struct replica *replica);
-/* Waits for all weights. Call it before anything other than model_forward reads them. A failing peer is ERR_PEER. */
+/* Waits for all weights that model_forward reads. A failing peer is ERR_PEER. */
 MUST_USE enum status optimizer_settle(struct optimizer *optimizer);
+/* The same, and gathers the masters of which other ranks had only the copies (bucket.narrow). Call it before anything other than
+ * model_forward reads weights. [all] */
+MUST_USE enum status optimizer_gather_masters(struct optimizer *optimizer);
 
 #endif

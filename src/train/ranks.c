@@ -39,17 +39,28 @@ enum status ranks_use_device(struct comm *comm, struct backend *be)
 /* Bytes hashed at a time. */
 #define PIECE ((size_t)4 << 20)
 
+static void hash_range(struct backend *be, const void *data, size_t bytes, unsigned char *piece, uint64_t *hash)
+{
+	for (size_t done = 0; done < bytes; done += PIECE) {
+		size_t part = bytes - done < PIECE ? bytes - done : PIECE;
+		be->functions->to_host(be, piece, (const char *)data + done, part);
+		*hash = hash64_combine(*hash, hash64(piece, part));
+	}
+}
+
+/* Of the masters, and of the copies that are gathered in their place (bucket.narrow). */
 static enum status hash_weights(const struct model *model, uint64_t *out)
 {
 	struct backend *be = model->backend;
-	size_t bytes = (size_t)model->slab_count * dtype_bytes(model->slab.dtype);
 	unsigned char *piece;
 	TRY(memory_new(&piece, 1, PIECE, "hash of the weights"));
 	*out = 0;
-	for (size_t done = 0; done < bytes; done += PIECE) {
-		size_t part = bytes - done < PIECE ? bytes - done : PIECE;
-		be->functions->to_host(be, piece, (const char *)model->slab.data + done, part);
-		*out = hash64_combine(*out, hash64(piece, part));
+	hash_range(be, model->slab.data, (size_t)model->slab_count * dtype_bytes(model->slab.dtype), piece, out);
+	for (int64_t i = 0; i < model->weight_count && model->mirror.data; i++) {
+		const struct weight *weight = model->weights[i];
+		if (weight->use == WEIGHT_LINEAR)
+			hash_range(be, weight->copy,
+				   (size_t)(weight->master.rows * weight->master.columns) * dtype_bytes(be->dtype), piece, out);
 	}
 	free(piece);
 	return OK;

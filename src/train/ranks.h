@@ -47,8 +47,9 @@ static inline void ranks_alive(struct comm *comm)
  * them, and the host waits for neither. [all] */
 MUST_USE enum status ranks_use_device(struct comm *comm, struct backend *be);
 
-/* Compares the masters of all ranks: ERR_PEER names the ranks that differ from the majority. A flipped bit, or a gather that
- * went wrong, would otherwise go unnoticed. Call it when all ranks have made the same updates and before the next one. [all] */
+/* Compares masters and copies of all ranks: ERR_PEER names the ranks that differ from the majority. A flipped bit, or a gather
+ * that went wrong, would otherwise go unnoticed. Call it when all ranks have made the same updates and before the next one. [all]
+ */
 MUST_USE enum status ranks_compare_weights(struct comm *comm, const struct model *model, int64_t step);
 
 /* The time, and the seconds that this rank has waited for communication so far. */

@@ -137,6 +137,13 @@ shared_again() {
 	train shared-again cuda fp32 --ranks 2 && cmp "$work/shared-again/final/model.safetensors" "$work/shared-2/final/model.safetensors"
 }
 
+# In two parts, in 16 bits, in which a rank has only copies of what others update until there is a checkpoint.
+shared_parts() {
+	train shared-parts cuda bf16 --ranks 2 --steps_this_run $((STEPS / 2))
+	[ $? -eq 75 ] && train shared-parts cuda bf16 --ranks 2 && train shared-bf16 cuda bf16 --ranks 2 &&
+		cmp "$work/shared-parts/final/model.safetensors" "$work/shared-bf16/final/model.safetensors"
+}
+
 # A rank dies in the middle of a reduction: the other's device waits for it until NCCL's operations are aborted. The same
 # command then gives what a run without faults does.
 killed() {
@@ -323,6 +330,7 @@ if wanted sharing; then
 		result "a few steps of one rank" sharing train alone cuda fp32 --ranks 1
 		result "the same, two ranks on one GPU" sharing shared shared-2 alone 1e-4 --ranks 2
 		result "the same bits again" sharing shared_again
+		result "the same bits in two parts, bf16" sharing shared_parts
 		result "four ranks on one GPU" sharing shared shared-4 alone 1e-4 --ranks 4
 		result "one of two ranks is killed" sharing killed
 		result "one of two ranks hangs" sharing hung

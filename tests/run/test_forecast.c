@@ -142,6 +142,12 @@ static void test_ranks(void **state)
 		/* 8 hosts: sqrt(2 ln 8) = 2.039 standard deviations of 2 %. */
 		if (ranks == 64)
 			assert_near(f.uneven, 0.04079 * (f.computing - f.update), 1e-4 * f.computing);
+		/* Masters instead of copies: twice as many bytes of layers, as many of the heads. */
+		setup.weight_bytes = 4;
+		assert_ok(forecast_compute(&setup, &slow));
+		assert_true(slow.buckets[0].gather == f.buckets[0].gather);
+		assert_true(slow.buckets[1].gather > f.buckets[1].gather);
+		setup.weight_bytes = 2;
 		setup.reduce_every_batch = true;
 		setup.micro_sequences = 2; /* of at least 4 per rank */
 		assert_ok(forecast_compute(&setup, &slow));

@@ -108,7 +108,9 @@ static struct forecast_setup setup_of(const struct plan *plan, const struct plan
 		.square_length = mean * (mean + longest) / 2,
 		.bucket_bytes = settings->bucket_size * 1e6,
 		.gradient_bytes = plan_gradient_bytes(settings),
-		.weight_bytes = 4, /* master weights */
+		.weight_bytes = plan->backend == &plan->described && dtype_bytes(plan->backend->dtype) == 2 && !plan->backend->fp8
+					? 2 /* copies */
+					: 4,
 		.update_bytes = optimizer_is_lamb(&settings->training.optimizer) ? UPDATE_BYTES_LAMB : UPDATE_BYTES_ADAMW,
 		.replicas = settings->training.ranks.replicas_per_gpu,
 		.reduce_every_batch = !settings->training.ranks.allreduce_post_accumulation,
