@@ -242,6 +242,7 @@ class Models(unittest.TestCase):
             (bertc.Error, "nowhere", lambda: bertc.Model("/nowhere")),
             (bertc.Error, "unknown precision 'fp64'", lambda: bertc.Model(plain_path, precision="fp64")),
             (bertc.Error, "threads is -1", lambda: bertc.Model(plain_path, threads=-1)),
+            (bertc.Error, "'no_model': no such file or folder .give a model folder", lambda: bertc.Model("no_model")),
             (bertc.Error, "not a model for a task", lambda: model.predict(["a"])),
             (bertc.Error, "no prompt 'query'", lambda: model.embed(["a"], prompt_name="query")),
             (bertc.Error, "unknown pooling", lambda: model.embed(["a"], pooling="median")),

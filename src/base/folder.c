@@ -13,10 +13,10 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
-#include "base/path_internal.h"
-#include "base/address.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/missing_path.h"
+#include "base/path_internal.h"
 
 #define BRACES_MAX 10000 /* maximum number of patterns that one with braces may expand to */
 
@@ -247,7 +247,7 @@ static enum status expand_existing(const char *path, struct name_list *out)
 	struct stat facts;
 	if (stat(path, &facts) < 0) {
 		enum status status = error_set_errno(file_path_status(), "'%s': cannot find or read", path);
-		hint_at_address(path);
+		hint_at_missing(path);
 		return status;
 	}
 	if (!S_ISDIR(facts.st_mode))

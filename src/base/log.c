@@ -112,6 +112,41 @@ static void append_safely(struct buffer *out, const char *text, bool lines)
 	}
 }
 
+/* Number of columns that UTF-8 text takes; wide characters do not occur in what we print. */
+static int text_columns(const char *text)
+{
+	int columns = 0;
+	for (; *text; text++)
+		columns += ((unsigned char)*text & 0xC0) != 0x80;
+	return columns;
+}
+
+void log_fold(char *text, int column)
+{
+	int columns = log_columns(), at_space = 0;
+	char *space = NULL;
+	bool quoted = false;
+	if (!log_is_terminal())
+		return;
+	for (; *text; text++) {
+		size_t color = color_length(text);
+		text += color > 0 ? color - 1 : 0;
+		column += color == 0 && ((unsigned char)*text & 0xC0) != 0x80;
+		quoted ^= *text == '`';
+		if (*text == '\n') {
+			column = 0;
+			space = NULL;
+		} else if (*text == ' ' && !quoted) {
+			at_space = column;
+			space = text;
+		} else if (column > columns && space) {
+			*space = '\n';
+			column -= at_space;
+			space = NULL;
+		}
+	}
+}
+
 /* `to` NULL: standard error. The caller holds the lock. */
 static void write_line(FILE *to, const char *color, const char *prefix, const char *text, bool lines)
 {
@@ -128,12 +163,6 @@ static void write_line(FILE *to, const char *color, const char *prefix, const ch
 	size_t begin = line.size;
 	append_safely(&line, text, lines);
 	buffer_char(&line, '\n');
-	if (to) {
-		fputs(buffer_string(&line), to);
-		fflush(to);
-	} else {
-		write_out(&line);
-	}
 	if (log_file && line.size >= begin) {
 		fprintf(log_file, "%s", prefix);
 		for (const char *at = buffer_string(&line) + begin; *at;) {
@@ -143,6 +172,14 @@ static void write_line(FILE *to, const char *color, const char *prefix, const ch
 			at += colors;
 		}
 		fflush(log_file);
+	}
+	if (line.size >= begin && (!to || isatty(fileno(to))))
+		log_fold(line.data + begin, text_columns(prefix));
+	if (to) {
+		fputs(buffer_string(&line), to);
+		fflush(to);
+	} else {
+		write_out(&line);
 	}
 	buffer_release(&line);
 }
@@ -332,15 +369,6 @@ static struct progress_words progress_describe(const struct progress *progress, 
 		snprintf(words.remaining, sizeof words.remaining, "ETA %s",
 			 format_duration(text, (double)(progress->total - progress->done) / rate));
 	return words;
-}
-
-/* Number of columns that UTF-8 text takes; wide characters do not occur in what we print. */
-static int text_columns(const char *text)
-{
-	int columns = 0;
-	for (; *text; text++)
-		columns += ((unsigned char)*text & 0xC0) != 0x80;
-	return columns;
 }
 
 /* Appends a bar of `cells` columns filled to `share`, with a resolution of an eighth of a column. */

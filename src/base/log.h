@@ -32,6 +32,10 @@ void log_to_file(const char *path);
 typedef void log_warning_taker(void *context, const char *message);
 void log_warnings_to(log_warning_taker *take, void *context);
 
+/* If standard error is a terminal, breaks text that begins at `column` at spaces where it would be wider than the terminal, but
+ * not within `backquotes`, so that commands can be copied. Lines of the log are broken already. */
+void log_fold(char *text, int column);
+
 /* Properties of the terminal, determined once: color depends on NO_COLOR, TERM=dumb, and whether stderr is a terminal. The width
  * is queried at each call. */
 bool log_is_terminal(void);

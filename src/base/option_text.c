@@ -191,7 +191,9 @@ void options_help(const struct option *table, const struct command_text *text, b
 		columns = 100;
 	if (columns < HELP_COLUMN + 20)
 		columns = HELP_COLUMN + 20;
-	buffer_format(out, "bertc %s: %s\n\nUsage: bertc %s %s\n", text->name, text->summary, text->name, text->synopsis);
+	buffer_format(out, "bertc %s: %s\n\n", text->name, text->summary);
+	buffer_format(&purpose, "Usage: bertc %s %s", text->name, text->synopsis);
+	wrap(out, buffer_string(&purpose), 0, 7, columns);
 	const char *description = text->description ? text->description : "", *rest = strstr(description, "\n\n");
 	if (text->common) { /* the first paragraph is enough here */
 		buffer_clear(&purpose);

@@ -455,6 +455,8 @@ int command_main(int argc, char **argv)
 	if (error.status != status)
 		error = (struct error){.message = "failed without a message"};
 	const char *bold = log_has_color() ? "\033[1m" : "", *plain = log_has_color() ? "\033[0m" : "";
+	log_fold(error.message, (int)strlen("bertc: "));
+	log_fold(error.hint, (int)strlen("hint: "));
 	fprintf(stderr, "%sbertc:%s %s\n", bold, plain, error.message);
 	if (error.hint[0])
 		fprintf(stderr, "hint: %s\n", error.hint);

@@ -110,9 +110,6 @@ static enum status check_folder(const char *path, bool overwrite)
 static enum status check_out(const char *path, bool overwrite)
 {
 	char folder[PATH_BYTES];
-	if (strcmp(path, "-") == 0)
-		return error_set(ERR_USAGE,
-				 "--out -: a vocabulary is not written to standard output; give a file, such as vocab.txt");
 	path_folder(folder, path);
 	if (file_is_folder(path))
 		return error_set(ERR_USAGE, "--out '%s' is a folder; give a file, such as %s/vocab.txt", path, path);
@@ -282,6 +279,9 @@ static enum status run(struct options *options)
 	double start = clock_seconds();
 	enum status status;
 
+	if (strcmp(settings->out, "-") == 0)
+		return error_set(ERR_USAGE, "--out -: a vocabulary is not written to standard output; give a name, such as %s",
+				 settings->type == VOCAB_BPE ? "tokenizer" : "vocab.txt");
 	TRY(settings->type == VOCAB_BPE ? check_folder(settings->out, settings->overwrite)
 					: check_out(settings->out, settings->overwrite));
 	if (settings->extend) {

@@ -19,9 +19,9 @@
 #include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
-#include "base/address.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/missing_path.h"
 #include "base/stop.h"
 #include "formats/bzip2_blocks.h"
 
@@ -306,8 +306,8 @@ static const struct {
 	{"Rar!\x1a\7", 6, "a rar archive", UNPACK},
 	{"\x04\x22\x4d\x18", 4, "an lz4 file", UNPACK},
 	{"PAR1", 4, "a Parquet file",
-	 "python3 -c 'import sys, pandas; pandas.read_parquet(sys.argv[1]).to_json(sys.argv[2], orient=\"records\", lines=True)' "
-	 "FILE.parquet FILE.jsonl writes it as JSON lines, which bertc reads (pandas needs pyarrow for it)"},
+	 "`python3 -c 'import sys, pandas; pandas.read_parquet(sys.argv[1]).to_json(sys.argv[2], orient=\"records\", "
+	 "lines=True)' FILE.parquet FILE.jsonl` writes it as JSON lines, which bertc reads (pandas needs pyarrow for it)"},
 	{"%PDF-", 5, "a PDF file", "pdftotext FILE.pdf FILE.txt writes its text"},
 };
 
@@ -391,7 +391,7 @@ static enum status cannot_open(const char *path)
 	bool wrong_path = errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG;
 	enum status status = error_set_errno(wrong_path ? ERR_USAGE : ERR_RESOURCE, "cannot open '%s'", path);
 	if (wrong_path)
-		hint_at_address(path);
+		hint_at_missing(path);
 	return status;
 }
 

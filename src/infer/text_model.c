@@ -132,12 +132,10 @@ static enum status open_encoder(struct text_model *model, const char *given, str
 }
 
 /* Whether the model has a head for a task: bertc's record of the task says so, or else the architecture. */
-static enum status find_head(const char *folder, const struct task_config *config, bool *out_found)
+static enum status find_head(const struct model_source *source, const struct task_config *config, bool *out_found)
 {
-	struct model_source source;
 	char path[PATH_BYTES];
-	TRY(model_source_find(folder, &source));
-	TRY(model_source_beside(&source, TASK_RECORD_FILE, path, out_found));
+	TRY(model_source_beside(source, TASK_RECORD_FILE, path, out_found));
 	if (!*out_found)
 		*out_found = task_of_architecture(config->architecture, config->problem_type, config->label_count) != NULL;
 	return OK;
@@ -147,13 +145,15 @@ enum status text_model_open(struct text_model *out, const char *folder, struct p
 			    const struct text_model_settings *settings)
 {
 	struct task_config config;
+	struct model_source source;
 	*out = (struct text_model){0};
 	TRY(model_files_look(&out->files, folder));
 	TRY(sentence_folder_read(&out->sentences, folder));
 	const char *weights = out->sentences.found ? out->sentences.transformer : folder;
+	TRY(model_source_find(weights, &source));
 	TRY(model_folder_task(weights, &config));
 	bool has_head = false, makes_vectors = out->sentences.found && out->sentences.pooling != 0;
-	enum status status = find_head(weights, &config, &has_head);
+	enum status status = find_head(&source, &config, &has_head);
 	if (status == OK)
 		status = has_head && !makes_vectors ? open_task(out, pool, settings, weights)
 						    : open_encoder(out, folder, pool, settings, weights, config.architecture);

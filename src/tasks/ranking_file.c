@@ -19,10 +19,10 @@ const char *const ranking_form_names[] = {"texts alone", "pairs", "triplets", "s
 static const char *const anchors[] = {"anchor", "query",    "question", "sentence1", "sentence_A", "sentence_1", "question1",
 				      "text1",  "text_1",   "text_a",   "sent0",     "sent1",      "premise",    "source",
 				      "text",   "sentence", "content",  "title",     NULL};
-static const char *const positives[] = {
-	"positive", "positives", "pos",        "positive_passages", "passage",   "document",  "answer",
-	"response", "sentence2", "sentence_B", "sentence_2",        "question2", "text2",     "text_2",
-	"text_b",   "sent2",     "sent1",      "hypothesis",        "target",    "duplicate", NULL};
+static const char *const positives[] = {"positive", "positives",  "pos",       "positive_passages", "passage",    "document",
+					"answer",   "response",   "sentence2", "sentence_B",        "sentence_2", "question2",
+					"text2",    "text_2",     "text_b",    "text_pair",         "pair",       "sent2",
+					"sent1",    "hypothesis", "target",    "duplicate",         NULL};
 static const char *const negatives[] = {"negative", "negatives",         "neg", "hard_negative", "hard_negatives",
 					"hard_neg", "negative_passages", NULL};
 static const char *const scores[] = {

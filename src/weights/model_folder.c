@@ -95,6 +95,15 @@ done:
 	return status;
 }
 
+/* ERR_USAGE if a folder has the configuration of a model that is no BERT. */
+static enum status refuse_other_kind(const char *folder)
+{
+	char path[PATH_BYTES];
+	struct model_config sizes;
+	TRY(find_beside(folder, config_names, path));
+	return path[0] ? model_folder_config(path, &sizes) : OK;
+}
+
 enum status model_source_find(const char *path, struct model_source *out)
 {
 	char place[PATH_BYTES], folder[PATH_BYTES];
@@ -109,8 +118,10 @@ enum status model_source_find(const char *path, struct model_source *out)
 		const struct error missing = *error_last();
 		return checkpoint_missing(path, missing.hint);
 	}
-	if (status == ERR_USAGE)
+	if (status == ERR_USAGE) {
 		TRY(refuse_folder_of_models(path));
+		TRY(refuse_other_kind(place));
+	}
 	TRY(status);
 	TRY(adapter_config_read(&adapter, out->weights));
 	memcpy(out->base, adapter.base, PATH_BYTES);
@@ -183,9 +194,13 @@ static enum status read_task(const struct json *object, const char *path, struct
 static enum status read_config(const char *path, struct model_config *sizes, struct task_config *task)
 {
 	struct json_document document = {0};
+	const char *model_type = "bert";
+	int32_t form;
 	enum status status = OK;
 	TRY(manifest_verify_file(path));
 	TRY(json_read(&document, path, CONFIG_LIMIT));
+	TRY_GOTO(json_get_string(document.root, path, "model_type", &model_type), done);
+	TRY_GOTO(model_form_find(model_type, path, &form), done);
 	if (sizes)
 		TRY_GOTO(model_config_from_json(sizes, document.root, path), done);
 	if (sizes)
@@ -383,8 +398,8 @@ failed:
 void vocab_warn_of_rows(const char *path, int32_t entries, int32_t rows)
 {
 	if (rows - entries > ROWS_PADDED)
-		log_warning("'%s': the vocabulary has only %d entries for the model's %d rows: is it whole?", path, entries,
-			    rows);
+		log_warning_once("'%s': the vocabulary has only %d entries for the model's %d rows: is it whole?", path, entries,
+				 rows);
 }
 
 enum status folder_tokenizer_fit(const struct folder_tokenizer *tokenizer, const char *path, int32_t *rows)

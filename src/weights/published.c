@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/address.h"
 #include "base/error.h"
+#include "base/missing_path.h"
 #include "base/path.h"
 #include "base/text.h"
 
@@ -49,7 +49,8 @@ void published_hint(const char *path, const char *advice)
 	if (looks_like_hub_name(path))
 		error_hint("%s%sif this is a model on the Hugging Face Hub, hf:%s%s downloads it", advice, advice[0] ? "; " : "",
 			   strchr(path, '/') || has_no_owner(path) ? "" : "OWNER/", path);
-	else
+	else {
 		error_hint("%s", advice);
-	hint_at_address(path);
+		hint_at_missing(path);
+	}
 }

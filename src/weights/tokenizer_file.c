@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/missing_path.h"
 #include "text/vocab_json.h"
 #include "weights/manifest.h"
 
@@ -42,12 +43,12 @@ static enum status take_special(struct vocab *vocab, const char *path)
 	bool refused;
 	enum status status = vocab_add_special(vocab, path, &refused);
 	if (status == ERR_DATA && !refused)
-		log_warning("%s", error_last()->message);
+		log_warning_once("%s", error_last()->message);
 	else
 		TRY(status);
 	TRY(path_beside(added, path, "added_tokens.json"));
 	if (file_exists(added))
-		log_warning(
+		log_warning_once(
 			"'%s' is not read: for its tokens, save the folder's tokenizer again with transformers' AutoTokenizer, "
 			"which writes a tokenizer.json",
 			added);
@@ -67,12 +68,13 @@ static enum status take_added(struct vocab *vocab, const char *path)
 	if (refused)
 		return status;
 	if (status == ERR_STATE) {
-		log_warning("'%s' and '%s' differ: %s; the first is used, transformers would use the second", path, json,
-			    error_last()->message);
+		log_warning_once("'%s' and '%s' differ: %s; the first is used, transformers would use the second", path, json,
+				 error_last()->message);
 		return OK;
 	}
 	if (status == ERR_DATA) {
-		log_warning("'%s' is used without the added tokens that '%s' may have: %s", path, json, error_last()->message);
+		log_warning_once("'%s' is used without the added tokens that '%s' may have: %s", path, json,
+				 error_last()->message);
 		return OK;
 	}
 	return status;
@@ -87,9 +89,11 @@ static enum status vocab_missing(const char *path)
 	enum status status = error_set(ERR_USAGE, "'%s': there is no such vocabulary", path);
 	if (other[0])
 		error_hint("there is '%s': name that file, or its folder", other);
-	else
+	else {
 		error_hint("give a vocab.txt, a tokenizer.json, or a folder with one of them; `bertc vocab` makes a vocabulary "
 			   "from text");
+		hint_at_missing(path);
+	}
 	return status;
 }
 
@@ -112,9 +116,10 @@ enum status vocab_file_read(struct vocab *out, const char *path)
 void vocab_warn_of_lower_case(const struct vocab *vocab, const char *path)
 {
 	if (!vocab->chain && vocab_looks_cased(vocab))
-		log_warning("'%s' has many entries in upper case, but text is made lower case: give --cased if it belongs to a "
-			    "cased model",
-			    path);
+		log_warning_once(
+			"'%s' has many entries in upper case, but text is made lower case: give --cased if it belongs to a "
+			"cased model",
+			path);
 }
 
 enum status tokenizer_file_settings(const char *vocab_path, struct tokenizer_settings *settings, bool *out_found)

@@ -129,6 +129,29 @@ static void one_is_singular(void **state)
 	buffer_release(&out);
 }
 
+static void show_long(void)
+{
+	log_note("twelve lines of a long text are \xC3\xA9t\xC3\xA9, not more");
+	log_warning("give `--a_command that is copied as it is` and wait");
+	log_note("a table\n  with rows that are wide\n");
+}
+
+/* Lines break between words, and commands stay whole. */
+static void long_lines(void **state)
+{
+	struct buffer out = {0};
+	use_terminal("xterm", "1", NULL);
+	capture(show_long, 0, &out);
+	assert_string_equal(out.data, "twelve lines of a long text are \xC3\xA9t\xC3\xA9, not more\n"
+				      "warning: give `--a_command that is copied as it is` and wait\n"
+				      "a table\n  with rows that are wide\n");
+	capture(show_long, 20, &out);
+	assert_string_equal(out.data, "twelve lines of a\r\nlong text are \xC3\xA9t\xC3\xA9,\r\nnot more\r\n"
+				      "warning: give\r\n`--a_command that is copied as it is`\r\nand wait\r\n"
+				      "a table\r\n  with rows that are\r\nwide\r\n");
+	buffer_release(&out);
+}
+
 /* Characters in a file's name that would control the terminal are escaped. */
 static void names_cannot_steer_the_terminal(void **state)
 {
@@ -190,7 +213,7 @@ static void bar_on_a_terminal(void **state)
 	static const int widths[] = {5, 12, 20, 30, 40, 60, 80, 100, 120, 200};
 	for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
 		capture(show_progress, widths[i], &out);
-		char *end = strstr(out.data, "training: 500 steps in "); /* the steps before were those of another process */
+		char *end = strstr(out.data, "\033[Ktraining:"); /* the steps before were those of another process */
 		assert_non_null(end);
 		*end = '\0'; /* the last line goes into the scroll-back, where the terminal may wrap it */
 		assert_true(widest_line(strstr(out.data, "\033[K")) <= widths[i] || widths[i] < 12);
@@ -201,7 +224,7 @@ static void bar_on_a_terminal(void **state)
 		if (widths[i] >= 120)
 			assert_true(strstr(out.data, "1,000/1,000 steps") && strstr(out.data, "steps/s"));
 		/* A line that replaces a progress line wipes it first. */
-		assert_non_null(strstr(out.data, "\r\033[Knote at 600\r\n"));
+		assert_non_null(strstr(out.data, widths[i] < 12 ? "\r\033[Knote\r\n" : "\r\033[Knote at 600\r\n"));
 	}
 	use_terminal("xterm", NULL, "de_DE.ISO-8859-1");
 	capture(show_progress, 80, &out);
@@ -433,6 +456,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_is_singular),
+		cmocka_unit_test(long_lines),
 		cmocka_unit_test(names_cannot_steer_the_terminal),
 		cmocka_unit_test(levels),
 		cmocka_unit_test(bar_on_a_terminal),

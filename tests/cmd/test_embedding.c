@@ -331,6 +331,7 @@ static void an_interruption_changes_no_aims(void **state)
 
 static void every_form_is_told_by_its_columns(void **state)
 {
+	char command[512];
 	forget("form");
 	assert_program(0, "taken as triplets: anchor; what belongs to it: positive; what does not: negative",
 		       SHORT("form", "triplets.tsv", "--dev t=%s/triplets.tsv s=%s/scored.tsv --pooling cls"), test_folder,
@@ -346,6 +347,11 @@ static void every_form_is_told_by_its_columns(void **state)
 	assert_program(0, "taken as scored pairs: sentence1; second text: sentence2; score: score",
 		       SHORT("form", "scored.tsv", "--plan"));
 	assert_said("CoSENT");
+	forget("form");
+	snprintf(command, sizeof command, "sed '1s/.*/text\\tpair\\tscore/' %s/scored.tsv >%s/pair.tsv", test_folder,
+		 test_folder);
+	assert_int_equal(system(command), 0);
+	assert_program(0, "taken as scored pairs: text; second text: pair; score: score", SHORT("form", "pair.tsv", "--plan"));
 	forget("form");
 	assert_program(0, "squared difference", SHORT("form", "scored.tsv", "--score_loss cosine --plan"));
 	forget("form");

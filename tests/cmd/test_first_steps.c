@@ -67,6 +67,30 @@ static void models_that_are_not_there(void **state)
 		       test_folder);
 }
 
+/* The name beside it that was probably meant. */
+static void paths_spelled_a_little_differently(void **state)
+{
+	assert_program(2, "hint: did you mean '/", "embed --model %s/base/fnal %s", test_folder, corpus);
+	assert_said("/base/final'?");
+	assert_program(2, "hint: did you mean '/", "embed --model %s/base %s/corpsu.txt", test_folder, test_folder);
+	assert_said("/corpus.txt'?");
+	assert_program(2, "/corpus.txt'?", "pretrain --corpus %s/corpus.text --out %s/x", test_folder, test_folder);
+	assert_program(2, "/corpus.txt'?", "tokenize --vocab_file %s/corpsu.txt %s", test_folder, corpus);
+	assert_program(2, "hint: give a run folder", "embed --model %s/nothing_like_it %s", test_folder, corpus);
+}
+
+/* Two files of a vocabulary that differ are pointed out once. */
+static void one_warning_a_vocabulary(void **state)
+{
+	char command[512];
+	snprintf(command, sizeof command,
+		 "cp -r %s/base/final %s/two && rm %s/two/MANIFEST.json && sed -i '9s/.*/zz/' %s/two/vocab.txt", test_folder,
+		 test_folder, test_folder, test_folder);
+	assert_int_equal(system(command), 0);
+	assert_program(0, "the first is used", "fill --model %s/two 'the [MASK]'", test_folder);
+	assert_null(strstr(strstr(program_errors.data, "the first is used") + 1, "the first is used"));
+}
+
 static void other_servers_options(void **state)
 {
 	assert_program(2, "bertc has no option --port\nhint: --listen 127.0.0.1:8080", "serve --model %s/base --port 8000",
@@ -188,6 +212,9 @@ static void models_of_other_kinds(void **state)
 	assert_program(2, "\"model_type\" is \"gpt2\"; bertc has \"bert\", \"distilbert\"", "embed --model %s/other %s",
 		       test_folder, corpus);
 	assert_said("docs/inference.md lists well-known models");
+	assert_program(2, "\"model_type\" is \"gpt2\"", "predict --model %s/other %s", test_folder, corpus);
+	assert_int_equal(remove(test_path("other/model.safetensors")), 0);
+	assert_program(2, "\"model_type\" is \"gpt2\"", "serve --model %s/other", test_folder);
 	assert_program(2, "\"word_tokenizer_type\" is \"mecab\"", "embed --model %s/japanese %s", test_folder, corpus);
 	assert_program(2, "\"word_tokenizer_type\" is \"mecab\"", "tokenize --vocab_file %s/japanese %s", test_folder, corpus);
 }
@@ -197,6 +224,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(texts_are_no_files),
 		cmocka_unit_test(models_that_are_not_there),
+		cmocka_unit_test(paths_spelled_a_little_differently),
+		cmocka_unit_test(one_warning_a_vocabulary),
 		cmocka_unit_test(other_servers_options),
 		cmocka_unit_test(small_sets_slips_and_ties),
 		cmocka_unit_test(bad_records),

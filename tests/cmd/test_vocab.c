@@ -182,6 +182,7 @@ static void test_bpe(void **state)
 		assert_ok(path_join(path, folder, names[i]));
 		assert_true(file_exists(path));
 	}
+	fails(ERR_USAGE, "not written to standard output", "vocab --corpus %s --type bpe --out -", text_path);
 	fails(ERR_USAGE, "has a tokenizer.json", "vocab --corpus %s --type bpe --out %s", text_path, folder);
 	fails(OK, "", "vocab --corpus %s --type bpe --out %s --overwrite", text_path, folder);
 	fails(OK, "", "prepare --corpus %s --vocab_file %s --out %s/shards", text_path, folder, test_folder);

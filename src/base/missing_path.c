@@ -1,0 +1,35 @@
+/* What was meant by a path that is not there: an address of something on a network, or a name that is spelled a little
+ * differently. */
+#include "base/missing_path.h"
+#include <string.h>
+#include "base/error.h"
+#include "base/file.h"
+#include "base/option.h"
+#include "base/path.h"
+
+static void hint_at_neighbor(const char *path)
+{
+	const struct error missing = *error_last();
+	struct name_list names;
+	const char *name = path_name(path);
+	char folder[PATH_BYTES];
+	path_folder(folder, path);
+	if (!name[0] || !file_is_folder(folder))
+		return;
+	if (folder_list(folder, &names) != OK && error_restore(&missing) != OK)
+		return;
+	const char *near = nearest_name(name, (const char *const *)names.names, names.count);
+	if (near)
+		error_hint("did you mean '%.*s%s'?", (int)(name - path), path, near);
+	name_list_release(&names);
+}
+
+void hint_at_missing(const char *path)
+{
+	if (!strstr(path, "://")) {
+		hint_at_neighbor(path);
+		return;
+	}
+	error_hint("files are read from this machine: %s, and give the path of what it saves",
+		   strncmp(path, "http", 4) == 0 ? "bertc download ADDRESS" : "copy it here with the tool of its store");
+}
