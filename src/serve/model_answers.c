@@ -169,11 +169,12 @@ static bool write_scores(struct model_work *work, struct buffer *out, struct api
 	struct api_score *scores = NULL;
 	double *values = NULL;
 	char(*names)[24] = NULL;
+	bool nested = work->request->is_list || work->request->in_pipeline; /* pipelines list the answers of a single text, too */
 	enum status status;
 	TRY_GOTO(memory_new(&scores, count, sizeof *scores, "scores"), done);
 	TRY_GOTO(memory_new(&values, count, sizeof *values, "scores"), done);
 	TRY_GOTO(memory_new(&names, count, sizeof *names, "scores"), done);
-	if (work->request->is_list)
+	if (nested)
 		json_open(&writer, NULL, '[');
 	for (int64_t t = 0; t < work->request->count; t++) {
 		const float *logits = task_output(&work->outputs, t);
@@ -185,7 +186,7 @@ static bool write_scores(struct model_work *work, struct buffer *out, struct api
 								      .score = values[i]};
 		tei_write_predictions(&writer, scores, listed);
 	}
-	if (work->request->is_list)
+	if (nested)
 		json_close(&writer);
 done:
 	free(scores);

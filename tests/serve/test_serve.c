@@ -970,6 +970,7 @@ static void only_answers_are_listed(void **state)
 			 0);
 	start_one(&server, "mood", "");
 	assert_string_equal(ask(&server, 200, "/predict", "{\"inputs\": \"wac wab\"}"), "[]");
+	assert_string_equal(ask(&server, 200, "/predict", "{\"inputs\": \"wac wab\", \"parameters\": {}}"), "[[]]");
 	assert_string_equal(ask(&server, 200, "/", "{\"inputs\": [[\"wac wab\"], [\"waa\"]], \"parameters\": {}}"), "[[],[]]");
 	server_stop(&server);
 }
