@@ -9,6 +9,7 @@ set -eu
 for tool in cmake dpkg-source; do
 	command -v $tool >/dev/null || { echo "static_libraries: $tool is missing: install the packages cmake and dpkg-dev" >&2; exit 1; }
 done
+sources=$(realpath "$(dirname "$0")/onednn_sources.cmake")
 mkdir -p "$1/work" "$1/licences"
 out=$(realpath "$1") work=$(realpath "$1/work") machine=$2
 shift 2
@@ -44,11 +45,13 @@ case $machine in aarch64*) ;; *) built="$built libdnnl-dev" ;; esac
 if [ "$built" != libmicrohttpd-dev ] && [ ! -e "$out/libdnnl.a" ]; then
 	onednn=${ONEDNN_SOURCE:-$work/onednn}
 	[ -d "$onednn" ] || fetch onednn libdnnl-dev
-	# The map keeps the names of folders out of its messages, so that every build has the same bytes.
+	# The map keeps the names of folders out of its messages, and without Git it takes no commit of a folder around its own for
+	# its version's, so that every build has the same bytes.
 	step onednn-configure cmake -S "$onednn" -B "$work/onednn-build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_POSITION_INDEPENDENT_CODE=ON \
 		-DCMAKE_CXX_FLAGS="-ffile-prefix-map=$(realpath "$onednn")=onednn" -DDNNL_LIBRARY_TYPE=STATIC -DDNNL_CPU_RUNTIME=OMP \
 		-DDNNL_ENABLE_PRIMITIVE='MATMUL;REORDER' -DDNNL_ENABLE_WORKLOAD=INFERENCE -DDNNL_ENABLE_JIT_PROFILING=OFF \
-		-DDNNL_ARCH_OPT_FLAGS= -DDNNL_BUILD_TESTS=OFF -DDNNL_BUILD_EXAMPLES=OFF
+		-DDNNL_ARCH_OPT_FLAGS= -DDNNL_BUILD_TESTS=OFF -DDNNL_BUILD_EXAMPLES=OFF -DCMAKE_DISABLE_FIND_PACKAGE_Git=ON \
+		-DCMAKE_PROJECT_INCLUDE="$sources"
 	step onednn-build cmake --build "$work/onednn-build" --parallel "$(nproc)"
 	cp "$work/onednn-build/src/libdnnl.a" "$out"
 fi
