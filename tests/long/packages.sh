@@ -4,7 +4,7 @@
 # library is reported with the name of its package, and works once that is installed. The package is installed by apt in a
 # Debian made by debootstrap (DEBIAN=bookworm from MIRROR), the archive runs in a root that has glibc and a shell and
 # nothing more and in an older Debian (OLDER=bullseye), and the wheel is installed by pip in a newer Debian (WHEEL_DEBIAN=trixie), with NumPy from the package
-# index, where it answers and runs the package's tests. Needs root, chroot and unshare, debootstrap, and Debian's mirror;
+# index, where it answers and runs the package's tests. Needs root, chroot and unshare, curl, debootstrap, and Debian's mirror;
 # says what it left out.
 #
 #   BUILD=build sh tests/long/packages.sh        WORK=folder keeps the roots; CUDA=0 leaves the kernels for GPUs out
@@ -37,8 +37,8 @@ mkdir -p "$work/text"
 awk 'BEGIN {srand(1); split("the a harbour ship sails north wind carries old captain reads map stars shine over dark sea", w, " ");
 	for (d = 0; d < 400; d++) {for (s = 0; s < 5; s++) {line = ""; for (i = 0; i < 9; i++) line = line w[1 + int(rand() * 16)] " "; print line "."} print ""}}' >"$work/text/world.txt"
 
-# The same in each root: the version, a model from text, its words, what is missing. $1 names the root, $2 runs a command in
-# it.
+# The same in each root, and the same bits: the version, a model from text, its words, its vectors over HTTP, what is missing.
+# $1 names the root, $2 runs a command in it.
 try() {
 	name=$1 inside=$2
 	rm -rf "$root/tmp/run" # of an earlier try in a root that WORK keeps
@@ -50,7 +50,21 @@ try() {
 	$inside bertc pretrain --quiet --corpus /text --model tiny --vocab_size 200 --max_seq_length 32 --train_batch_size 16 \
 		--num_train_steps 30 --threads 1 --device cpu --out /tmp/run >"$work/$name.run" 2>&1 || { bad "$name: pretrain"; tail -n 5 "$work/$name.run"; }
 	say "$name: a model from text after $(since "$begin") s"
-	$inside bertc fill --model /tmp/run/final 'the old [MASK] reads' >"$work/$name.fill" 2>&1 || { bad "$name: fill"; cat "$work/$name.fill"; }
+	$inside bertc fill --model /tmp/run/final --threads 1 'the old [MASK] reads' >"$work/$name.fill" 2>&1 || { bad "$name: fill"; cat "$work/$name.fill"; }
+	begin=$(seconds)
+	$inside bertc serve --model /tmp/run/final --threads 1 --device cpu --no_progress --listen 127.0.0.1:0 >"$work/$name.serve" 2>&1 &
+	service=$!
+	for _ in $(seq 600); do
+		address=$(grep -o 'http://127[^ ]*' "$work/$name.serve") && break
+		sleep 0.1
+	done
+	curl -sS -d '{"inputs": ["the captain reads", "a dark sea"]}' "$address/embed" >"$work/$name.vectors" || { bad "$name: serve"; cat "$work/$name.serve"; }
+	say "$name: an answer of the service after $(since "$begin") s"
+	pkill -P $service
+	wait $service || bad "$name: serve ends with $?"
+	sha256sum "$root/tmp/run/final/model.safetensors" "$work/$name.fill" "$work/$name.vectors" | cut -c1-64 >"$work/$name.bits"
+	[ -n "${bits:-}" ] || bits=$work/$name.bits
+	cmp "$bits" "$work/$name.bits" || bad "$name: weights, words, or vectors of other bits than in another root"
 	if grep -q '^devices: cpu, cuda' "$work/$name.version"; then
 		$inside bertc pretrain --corpus /text --model tiny --out /tmp/gpu --device cuda >"$work/$name.gpu" 2>&1
 		[ $? -eq 5 ] && grep -q 'NVIDIA driver' "$work/$name.gpu" || { bad "$name: --device cuda says"; tail -n 3 "$work/$name.gpu"; }
