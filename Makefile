@@ -9,7 +9,7 @@
 #   make deb              a Debian package, build/release/bertc_VERSION_amd64.deb
 #   make tarball          an archive that runs on Linux systems with glibc 2.28 or later,
 #                         build/release/bertc-VERSION-linux-x86_64.tar.xz
-#   make release          both, the source, and SHA256SUMS, in build/release
+#   make release          both, the source, the wheel, and SHA256SUMS, in build/release
 #   make wheel            the Python package with program and libraries (docs/library.md), checked in a fresh virtual
 #                         environment
 #   make test-python      tests of the Python package on the source tree; PYTHON=python3 must have NumPy
@@ -611,8 +611,9 @@ release:
 		echo "make: commit first: the source archive is that of the last commit" >&2; exit 1; }
 	@rm -rf $(BUILD)/release && mkdir -p $(BUILD)/release
 	@git archive --prefix=bertc-$(VERSION)/ HEAD | xz -6 -T1 >$(BUILD)/release/bertc-$(VERSION).tar.xz
-	@$(MAKE) --no-print-directory CUDA=$(CUDA) deb tarball
-	@cd $(BUILD)/release && sha256sum *.deb *.tar.xz >SHA256SUMS && cat SHA256SUMS
+	@$(MAKE) --no-print-directory CUDA=$(CUDA) deb tarball wheel-file
+	@cp $(WHEEL)/dist/*.whl $(BUILD)/release
+	@cd $(BUILD)/release && sha256sum *.deb *.tar.xz *.whl >SHA256SUMS && cat SHA256SUMS
 
 # libbertc, and the Python package on top of it (python/). The wheel contains what `make install` installs, linked as for
 # the archive.

@@ -21,13 +21,13 @@ unset BUILD BERTC MAKEFLAGS MFLAGS MAKELEVEL
 
 build() {
 	git clone -q "$source" "$1" && git -C "$1" checkout -q "$commit" || exit 1
-	(cd "$1" && make ${CUDA:+CUDA=$CUDA} release && make ${CUDA:+CUDA=$CUDA} wheel-file) >"$1.log" 2>&1 || { tail -n 20 "$1.log"; echo "FAIL: make release and wheel-file in $1"; exit 1; }
+	(cd "$1" && make ${CUDA:+CUDA=$CUDA} release) >"$1.log" 2>&1 || { tail -n 20 "$1.log"; echo "FAIL: make release in $1"; exit 1; }
 }
 [ -n "${FIRST:-}" ] || (umask 022 && TZ=UTC LC_ALL=C build "$first") || exit 1
 (umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 build "$second") || exit 1
 
 failed=0 count=0
-for file in "$first"/build/release/*.deb "$first"/build/release/*.tar.xz "$first"/build/release/SHA256SUMS "$first"/build/wheel/dist/*.whl \
+for file in "$first"/build/release/*.deb "$first"/build/release/*.tar.xz "$first"/build/release/SHA256SUMS "$first"/build/release/*.whl \
 	"$first"/build/packed/bertc "$first"/build/packed/portable/bertc; do
 	name=${file#"$first"/}
 	count=$((count + 1))
