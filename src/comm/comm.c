@@ -202,6 +202,22 @@ comm_ticket comm_all_gather_with(struct comm *comm, void *data, int64_t count, e
 					      .piece_count = piece_count});
 }
 
+comm_ticket comm_all_reduce(struct comm *comm, double *sum, int64_t *flags, int64_t count)
+{
+	BUG_IF(!comm->device);
+	return push(comm, &(struct operation){.kind = OPERATION_ALL_REDUCE,
+					      .type = COMM_F64,
+					      .wire = COMM_F64,
+					      .data = sum,
+					      .count = count,
+					      .flags = flags});
+}
+
+bool comm_on_device(const struct comm *comm)
+{
+	return comm && comm->device;
+}
+
 enum status comm_wait(struct comm *comm, comm_ticket ticket)
 {
 	if (ticket == 0)
@@ -209,11 +225,12 @@ enum status comm_wait(struct comm *comm, comm_ticket ticket)
 	return going_on(comm, comm->device ? comm->device->wait(comm, ticket) : queue_wait(comm, ticket));
 }
 
-enum status comm_settle(struct comm *comm)
+enum status comm_settle(struct comm *comm, comm_ticket ticket)
 {
 	if (comm->place.size == 1)
 		return OK;
-	return going_on(comm, comm->device ? comm->device->settle(comm) : queue_wait(comm, comm->queue.begun));
+	return going_on(comm, comm->device ? comm->device->settle(comm, ticket)
+					   : queue_wait(comm, ticket ? ticket : comm->queue.begun));
 }
 
 void comm_fail(struct comm *comm, enum status status)

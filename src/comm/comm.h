@@ -98,12 +98,16 @@ struct comm_piece {
 /* The same for GPU ranks, which also copies each piece from its rank to all others. `pieces` must live until comm_wait. [all] */
 comm_ticket comm_all_gather_with(struct comm *comm, void *data, int64_t count, enum comm_type type,
 				 const struct comm_piece *pieces, int64_t piece_count);
+/* For GPU ranks (comm_on_device): sums *sum over the ranks, in the same way in all of them, and takes the least of each of
+ * `count` flags; both in GPU memory. [all] */
+comm_ticket comm_all_reduce(struct comm *comm, double *sum, int64_t *flags, int64_t count);
+bool comm_on_device(const struct comm *comm); /* NULL: false */
 /* Makes everything up to `ticket` complete for what the caller does next: on CPUs by the time it returns, on GPUs for all work
  * given to the back end from then on. Returns the queue's first error. */
 MUST_USE enum status comm_wait(struct comm *comm, comm_ticket ticket);
-/* Returns when everything started so far is complete, on GPUs, too. Call it before the host waits for a back end that itself
- * waits for other ranks: if one of them has failed, this returns ERR_PEER, whereas the device would wait forever. */
-MUST_USE enum status comm_settle(struct comm *comm);
+/* Returns when everything up to `ticket`, or so far (0), is complete, on GPUs, too. Call it before the host waits for a back end
+ * that itself waits for other ranks: if one of them has failed, this returns ERR_PEER, whereas the device would wait forever. */
+MUST_USE enum status comm_settle(struct comm *comm, comm_ticket ticket);
 
 /* For GPU ranks: what the back end provides. */
 struct comm_device {

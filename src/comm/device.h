@@ -8,7 +8,7 @@
 struct device_transport {
 	comm_ticket (*begin)(struct comm *comm, const struct operation *operation);
 	enum status (*wait)(struct comm *comm, comm_ticket ticket);
-	enum status (*settle)(struct comm *comm);
+	enum status (*settle)(struct comm *comm, comm_ticket ticket);
 	/* Operations under way will never end: makes the device give them up. */
 	void (*abandon)(struct comm *comm);
 	enum status (*allocate)(struct comm *comm, void **out, size_t bytes, const char *what);

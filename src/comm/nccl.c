@@ -150,6 +150,20 @@ static enum status gather(struct comm *comm, const struct operation *operation)
 	return check_nccl(comm, code == ncclSuccess ? ended : code, "cannot gather");
 }
 
+static enum status all_reduce(struct comm *comm, const struct operation *operation)
+{
+	struct nccl *nccl = comm->device_own;
+	const struct nccl_library *library = &nccl->library;
+	int64_t *flags = operation->flags;
+	TRY(check_nccl(comm, library->group_start(), "cannot sum"));
+	ncclResult_t code =
+		library->all_reduce(operation->data, operation->data, 1, ncclFloat64, ncclSum, nccl->ranks, nccl->stream);
+	if (code == ncclSuccess)
+		code = library->all_reduce(flags, flags, (size_t)operation->count, ncclInt64, ncclMin, nccl->ranks, nccl->stream);
+	ncclResult_t ended = library->group_end();
+	return check_nccl(comm, code == ncclSuccess ? ended : code, "cannot sum");
+}
+
 /* Sums 16-bit numbers: they are rounded, summed by NCCL, which rounds again as the sum passes from rank to rank, and widened
  * again. */
 static enum status sum_narrow(struct comm *comm, const struct operation *operation)
@@ -190,6 +204,8 @@ static enum status start(struct comm *comm, const struct operation *operation, s
 	TRY(check_cuda(nccl, cudaEventRecord(times->marks[BEGUN], nccl->stream), "an operation between ranks"));
 	if (operation->kind == OPERATION_ALL_GATHER)
 		TRY(gather(comm, operation));
+	else if (operation->kind == OPERATION_ALL_REDUCE)
+		TRY(all_reduce(comm, operation));
 	else if (operation->wire != operation->type)
 		TRY(sum_narrow(comm, operation));
 	else
@@ -232,14 +248,14 @@ static enum status nccl_wait(struct comm *comm, comm_ticket ticket)
 }
 
 /* Makes the host wait. If the device itself failed, the back end reports it. */
-static enum status nccl_settle(struct comm *comm)
+static enum status nccl_settle(struct comm *comm, comm_ticket ticket)
 {
 	struct nccl *nccl = comm->device_own;
 	if (nccl->error.status != OK)
 		return error_restore(&nccl->error);
 	if (nccl->begun == 0)
 		return OK;
-	cudaEvent_t last = nccl->times[nccl->begun % TIMES].marks[ENDED];
+	cudaEvent_t last = nccl->times[(ticket ? ticket : nccl->begun) % TIMES].marks[ENDED];
 	_Atomic uint32_t *waiting = comm->segment ? &comm->segment->header->ranks[comm->place.rank].waiting : NULL;
 	double started = clock_seconds();
 	enum status status = OK;
@@ -328,7 +344,7 @@ static enum status nccl_reserve(struct comm *comm, size_t bytes)
 	struct nccl *nccl = comm->device_own;
 	if (bytes <= nccl->room_bytes)
 		return OK;
-	TRY(nccl_settle(comm));
+	TRY(nccl_settle(comm, 0));
 	cudaFree(nccl->room);
 	nccl->room = NULL;
 	nccl->room_bytes = 0;

@@ -30,6 +30,7 @@ enum status nccl_load(struct nccl_library *out)
 		{"ncclCommDeregister", &out->withdraw},
 		{"ncclGroupStart", &out->group_start},
 		{"ncclGroupEnd", &out->group_end},
+		{"ncclAllReduce", &out->all_reduce},
 		{"ncclReduce", &out->reduce},
 		{"ncclReduceScatter", &out->reduce_scatter},
 		{"ncclAllGather", &out->all_gather},

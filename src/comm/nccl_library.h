@@ -21,6 +21,7 @@ struct nccl_library {
 	__typeof__(ncclCommDeregister) *withdraw;
 	__typeof__(ncclGroupStart) *group_start;
 	__typeof__(ncclGroupEnd) *group_end;
+	__typeof__(ncclAllReduce) *all_reduce;
 	__typeof__(ncclReduce) *reduce;
 	__typeof__(ncclReduceScatter) *reduce_scatter;
 	__typeof__(ncclAllGather) *all_gather;

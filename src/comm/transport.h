@@ -6,7 +6,7 @@
 #include "comm/place.h"
 #include "comm/segment.h"
 
-enum { OPERATION_REDUCE_SCATTER = 1, OPERATION_ALL_GATHER, OPERATION_CALL };
+enum { OPERATION_REDUCE_SCATTER = 1, OPERATION_ALL_GATHER, OPERATION_ALL_REDUCE, OPERATION_CALL };
 
 /* An entry of the queue. */
 struct operation {
@@ -16,6 +16,7 @@ struct operation {
 	int64_t count;
 	const struct comm_piece *pieces; /* of a gather on GPUs */
 	int64_t piece_count;
+	int64_t *flags; /* OPERATION_ALL_REDUCE: the least of every rank's; `count` of them beside a sum at `data` */
 	enum status (*call)(struct comm *comm, void *context); /* OPERATION_CALL */
 	void *context;
 	bool always; /* run even after a failure */

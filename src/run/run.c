@@ -353,7 +353,8 @@ static enum status note_resumption(struct run *run)
 	const char *before = NULL;
 	char split[64] = "";
 	if (machine->ranks * machine->replicas > 1)
-		snprintf(split, sizeof split, ", %d ranks x %d replicas", machine->ranks, (int)machine->replicas);
+		snprintf(split, sizeof split, ", %d ranks x %d replicas%s", machine->ranks, (int)machine->replicas,
+			 comm_on_device(machine->comm) ? ", norm by NCCL" : "");
 	snprintf(run->computed_on, sizeof run->computed_on, "bertc " VERSION ", %s%s", machine->backend->numerics, split);
 	if (start->begun)
 		log_note("no checkpoint yet: starting over with the settings in %s", start->settings);

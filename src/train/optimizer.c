@@ -308,6 +308,15 @@ void optimizer_measure(const struct optimizer *optimizer, struct replica *replic
 	}
 }
 
+void optimizer_decide(const struct optimizer *optimizer, struct replica *replica)
+{
+	sumsq_finite(replica, &(struct sumsq_finite){
+				      .range = buckets_gradients(optimizer->model, optimizer->model->frozen_elements, 0),
+				      .add = true,
+				      .decides = true,
+			      });
+}
+
 static void update_alone(void *context)
 {
 	struct optimizer *optimizer = context;
@@ -336,6 +345,7 @@ static enum status lamb_measure_all(struct optimizer *optimizer, struct replica 
 	for (int64_t i = 0; i < optimizer->group_count; i++)
 		if (optimizer->groups[i].tensor_count > 0)
 			lamb_measure(optimizer, replica, &optimizer->groups[i]);
+	TRY(comm_settle(optimizer->buckets.comm, 0)); /* the host is about to wait for a device that waits for other ranks */
 	be->functions->to_host(be, optimizer->norm_sums, optimizer->norms, bytes);
 	TRY(comm_sum(optimizer->buckets.comm, optimizer->norm_sums, count));
 	be->functions->to_device(be, optimizer->norms, optimizer->norm_sums, bytes);

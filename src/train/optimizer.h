@@ -61,6 +61,8 @@ void optimizer_prepare(const struct optimizer *optimizer, struct scalars *scalar
 /* Puts into the scalars the norm of the gradients that this rank owns, and whether they and the sums of its losses are finite;
  * with a single rank also the next step's loss scale (backend/loss_scale.h). Queued, like everything here. */
 void optimizer_measure(const struct optimizer *optimizer, struct replica *replica);
+/* After optimizer_measure, once norm and flags are those of all ranks: sets the next step's loss scale. */
+void optimizer_decide(const struct optimizer *optimizer, struct replica *replica);
 /* After optimizer_measure: updates masters and moments (the device skips this if a gradient or a loss is not finite) and
  * refreshes the compute copies. The caller counts the update. With several ranks, each updates what it owns, and all begin to
  * gather the weights; model_forward waits for a layer's weights before it reads them, and refreshes them then. */

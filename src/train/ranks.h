@@ -26,7 +26,7 @@ static inline enum status ranks_agree(struct comm *comm, enum status own)
 /* Calls comm_settle(), before the host waits for a back end that may wait for other ranks. */
 static inline enum status ranks_settle(struct comm *comm)
 {
-	return ranks_count(comm) > 1 ? comm_settle(comm) : OK;
+	return ranks_count(comm) > 1 ? comm_settle(comm, 0) : OK;
 }
 
 /* Tells the watchdog what this rank does from now on. */

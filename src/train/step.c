@@ -178,12 +178,13 @@ enum status step_gradients(struct training *training, const struct step *step, s
 	return optimizer_settle(training->optimizer);
 }
 
-/* Waits for queued work and reads the sums of this rank. */
-static enum status read_sums(struct training *training, struct scalars *scalars, struct accumulators *sums)
+/* Waits for queued work, of what ranks do together up to `ticket` (0: all), and reads the sums of this rank. */
+static enum status read_sums(struct training *training, comm_ticket ticket, struct scalars *scalars, struct accumulators *sums)
 {
 	struct replica *replica = training->replica;
 	struct backend *be = replica->backend;
-	TRY(ranks_settle(training->comm));
+	if (ranks_count(training->comm) > 1)
+		TRY(comm_settle(training->comm, ticket));
 	TRY(be->functions->synchronize(replica));
 	be->functions->to_host(be, scalars, replica->scalars, sizeof *scalars);
 	be->functions->to_host(be, sums, replica->accumulators, sizeof *sums);
@@ -198,8 +199,21 @@ static bool sums_finite(const struct accumulators *sums)
 	return true;
 }
 
-/* Adds up what the ranks report after their gradients, and makes the decisions that a single rank's device makes alone. Norm
- * and loss scale go back to the device, where the update and the next step read them. */
+/* The norm over all ranks, and whether everything is finite in all of them, without the host if they are on GPUs. */
+static enum status judge_on_device(struct training *training, comm_ticket *out)
+{
+	struct scalars *scalars = training->replica->scalars;
+	_Static_assert(offsetof(struct scalars, finite) == offsetof(struct scalars, losses_finite) + sizeof(int64_t),
+		       "two flags");
+	if (comm_on_device(training->comm)) {
+		*out = comm_all_reduce(training->comm, &scalars->gradient_square_sum, &scalars->losses_finite, 2);
+		TRY(comm_wait(training->comm, *out));
+	}
+	return OK;
+}
+
+/* Adds up what the ranks report after their gradients. On CPUs, makes the decisions that a device makes, and returns them: norm
+ * and loss scale, which the update and the next step read. */
 static enum status add_ranks(struct training *training, struct scalars *scalars, struct accumulators *sums, double *flops)
 {
 	enum { SQUARES = ACCUMULATOR_COUNT, NOT_FINITE, FLOPS, STOP, COUNT };
@@ -212,12 +226,14 @@ static enum status add_ranks(struct training *training, struct scalars *scalars,
 	shared[STOP] = stop_requested();
 	TRY(comm_sum(training->comm, shared, COUNT));
 	memcpy(sums->value, shared, sizeof sums->value);
+	*flops = shared[FLOPS];
+	training->stop = shared[STOP] > 0;
+	if (comm_on_device(training->comm))
+		return OK;
 	scalars->gradient_square_sum = shared[SQUARES];
 	scalars->losses_finite = sums_finite(sums);
 	scalars->finite = shared[NOT_FINITE] == 0;
 	loss_scale_next(scalars);
-	*flops = shared[FLOPS];
-	training->stop = shared[STOP] > 0;
 	be->functions->to_device(be, training->replica->scalars, scalars, sizeof *scalars);
 	return OK;
 }
@@ -229,10 +245,14 @@ enum status step_measure(struct training *training, const struct step *step, str
 	ranks_section(training->comm, "reduce", step->number);
 	TRY(reduction_finish(&training->reduction));
 	optimizer_measure(training->optimizer, training->replica);
-	result->updated = ranks_count(training->comm) == 1 && training->guard.skip_spikes == 0;
+	comm_ticket judged = 0;
+	TRY(judge_on_device(training, &judged));
+	if (judged)
+		optimizer_decide(training->optimizer, training->replica);
+	result->updated = (ranks_count(training->comm) == 1 || judged) && training->guard.skip_spikes == 0;
 	if (result->updated)
 		TRY(optimizer_update(training->optimizer, training->replica));
-	TRY(read_sums(training, &scalars, &sums));
+	TRY(read_sums(training, judged, &scalars, &sums));
 	struct moment now = now_in(training);
 	training->times.computed += (now.seconds - training->window.seconds) - (now.exposed - training->window.exposed);
 	result->own = sums;
@@ -320,7 +340,7 @@ static enum status repeat_batches(struct training *training, const struct step *
 	for (int32_t i = 0; i < step->batch_count; i++) {
 		TRY(micro_batch_gradients(training, step, i, EXAMINED, &flops));
 		measure_own(training);
-		TRY(read_sums(training, scalars, sums));
+		TRY(read_sums(training, 0, scalars, sums));
 		if (out->batch >= 0 || (scalars->finite && isfinite(scalars->gradient_square_sum) && sums_finite(sums)))
 			continue;
 		const struct batch *batch;
@@ -352,9 +372,12 @@ static enum status repeat_step(struct training *training, const struct step *ste
 	if (!alone) {
 		reduction_begin_all(&training->reduction);
 		TRY(reduction_finish(&training->reduction));
+		comm_ticket judged = 0;
 		optimizer_measure(training->optimizer, replica);
-		TRY(read_sums(training, &scalars, &sums));
-		TRY(comm_sum(training->comm, &scalars.gradient_square_sum, 1));
+		TRY(judge_on_device(training, &judged));
+		TRY(read_sums(training, judged, &scalars, &sums));
+		if (!judged)
+			TRY(comm_sum(training->comm, &scalars.gradient_square_sum, 1));
 	}
 	/* Sums that were reduced batch by batch do not equal these bit for bit. */
 	bool comparable = alone || !training->settings.reduce_every_batch;

@@ -22,7 +22,7 @@ namespace
 constexpr size_t HEADER_BYTES = (size_t)1 << 20, AREA_BYTES = (size_t)1 << 30, GRANULARITY = (size_t)2 << 20;
 constexpr int MOST_RANKS = 64;
 
-enum kind { ALL_REDUCE = 1, REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST };
+enum kind { ALL_REDUCE = 1, ALL_LEAST, REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST };
 
 /* The description of an operation, which must be the same in all ranks. */
 struct description {
@@ -47,12 +47,13 @@ struct where {
 
 size_t bytes_of(ncclDataType_t type)
 {
-	return type == ncclFloat64 ? 8 : type == ncclFloat32 ? 4 : 2;
+	return type == ncclFloat64 || type == ncclInt64 ? 8 : type == ncclFloat32 ? 4 : 2;
 }
 
 double get(const void *at, ncclDataType_t type, size_t i)
 {
 	switch (type) {
+	case ncclInt64: return (double)static_cast<const int64_t *>(at)[i];
 	case ncclFloat64: return static_cast<const double *>(at)[i];
 	case ncclFloat32: return static_cast<const float *>(at)[i];
 	case ncclFloat16: return (double)static_cast<const _Float16 *>(at)[i];
@@ -77,6 +78,7 @@ uint16_t to_bf16(float x)
 void put(void *at, ncclDataType_t type, size_t i, double x)
 {
 	switch (type) {
+	case ncclInt64: static_cast<int64_t *>(at)[i] = (int64_t)x; break;
 	case ncclFloat64: static_cast<double *>(at)[i] = x; break;
 	case ncclFloat32: static_cast<float *>(at)[i] = (float)x; break;
 	case ncclFloat16: static_cast<_Float16 *>(at)[i] = (_Float16)(float)x; break;
@@ -207,6 +209,14 @@ void take(const operation *o)
 	case ALL_REDUCE:
 		for (size_t i = 0; i < count; i++)
 			put(o->to, o->type, i, ring_sum(o, i, (int)(i * (size_t)comm->size / count)));
+		break;
+	case ALL_LEAST:
+		for (size_t i = 0; i < count; i++) {
+			double least = get(comm->area(0), o->type, i);
+			for (int rank = 1; rank < comm->size; rank++)
+				least = std::min(least, get(comm->area(rank), o->type, i));
+			put(o->to, o->type, i, least);
+		}
 		break;
 	case REDUCE:
 		for (size_t i = 0; i < count && o->what.root == comm->rank; i++)
@@ -407,10 +417,10 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
 	return ncclCommAbort(comm);
 }
 
-ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t, ncclComm_t comm,
+ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
 			   cudaStream_t stream)
 {
-	return begin(comm, ALL_REDUCE, from, to, count, type, 0, stream);
+	return begin(comm, op == ncclMin ? ALL_LEAST : ALL_REDUCE, from, to, count, type, 0, stream);
 }
 
 ncclResult_t ncclReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t, int root, ncclComm_t comm,

@@ -29,9 +29,9 @@ typedef enum {
 	ncclInProgress = 7
 } ncclResult_t;
 
-typedef enum { ncclSum = 0 } ncclRedOp_t;
+typedef enum { ncclSum = 0, ncclMin = 3 } ncclRedOp_t;
 
-typedef enum { ncclFloat16 = 6, ncclFloat32 = 7, ncclFloat64 = 8, ncclBfloat16 = 9 } ncclDataType_t;
+typedef enum { ncclInt64 = 4, ncclFloat16 = 6, ncclFloat32 = 7, ncclFloat64 = 8, ncclBfloat16 = 9 } ncclDataType_t;
 
 typedef struct {
 	size_t size;
