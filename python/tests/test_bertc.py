@@ -35,6 +35,8 @@ LABELS = ["bad", "so-so", "good"]
 
 def setUpModule() -> None:
     global room, plain, mood, plain_path, mood_path, tags_path
+    # Python takes no handler where the signal is ignored, as shells have it for what they start with &.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     room = tempfile.TemporaryDirectory()
     plain_path, mood_path, tags_path = (os.path.join(room.name, name) for name in ("plain", "mood", "tags"))
     plain = small_model.write_model(plain_path, "BertModel")
@@ -451,8 +453,6 @@ class Models(unittest.TestCase):
             self.assertEqual(caught.exception.status, "numeric")
 
     def test_interrupted(self) -> None:
-        # Python takes no handler where the signal is ignored, as shells have it for what they start with &.
-        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
         model = bertc.Model(plain_path, precision="fp32", threads=1)
         timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
