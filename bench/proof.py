@@ -6,7 +6,7 @@
 Needs bench/requirements.txt. FOLDER of --data holds glue_like/, ner_en/, cls_sci/ and squad/ with the files named in TASKS below.
 Each seed of each program is a process of its own; results stay in WORK/results.json, so that the same command resumes. bertc
 trains in fp32, and the model of its first seed is evaluated in fp32, bf16 and int8. transformers is the Trainer with dynamic
-padding and batches grouped by length, in fp32. Seconds are those of training, the evaluation left out. --limit trains and
+padding and batches drawn at random, in fp32. Seconds are those of training, the evaluation left out. --limit trains and
 evaluates on the first N rows, to try the script. Prints a table in Markdown.
 """
 import argparse
@@ -269,7 +269,7 @@ def child(task, seed, out):
     trainer = Trainer(model=model, train_dataset=data, data_collator=collate, args=TrainingArguments(
         output_dir=out + ".run", num_train_epochs=epochs, learning_rate=rate, per_device_train_batch_size=batch,
         per_device_eval_batch_size=batch, warmup_steps=WARMUP, weight_decay=DECAY, seed=seed, use_cpu=True, report_to=[],
-        save_strategy="no", logging_strategy="no", disable_tqdm=True, train_sampling_strategy="group_by_length"))
+        save_strategy="no", logging_strategy="no", disable_tqdm=True))
     began = time.perf_counter()
     trainer.train()
     result = {"seconds": time.perf_counter() - began}

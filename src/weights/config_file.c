@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/string_index.h"
+#include "base/text.h"
 #include "model/forms.h"
 
 #define COUNT(array) (sizeof array / sizeof((array)[0]))
@@ -415,10 +416,14 @@ static void put_integer(struct json_writer *writer, const char *key, int64_t val
 		json_put_integer(writer, key, value);
 }
 
-static void put_architecture(struct json_writer *writer, const struct model_config *config, const struct task_config *task)
+static const char *architecture_of(const struct model_config *config, const struct task_config *task)
+{
+	return task && task->architecture ? task->architecture : model_heads_of_words(config)->architecture;
+}
+
+static void put_architecture(struct json_writer *writer, const struct model_config *config, const char *ours)
 {
 	char name[128];
-	const char *ours = task && task->architecture ? task->architecture : model_heads_of_words(config)->architecture;
 	size_t prefix = strlen(OUR_CLASSES);
 	bool is_ours = strncmp(ours, OUR_CLASSES, prefix) == 0;
 	snprintf(name, sizeof name, "%s%s", is_ours ? model_form_of(config)->classes : "", ours + (is_ours ? prefix : 0));
@@ -435,7 +440,8 @@ void config_file_put(struct json_writer *writer, const struct model_config *conf
 	const struct config_keys *keys = form->keys;
 	json_open(writer, NULL, '{');
 	json_open(writer, "architectures", '[');
-	put_architecture(writer, config, task);
+	const char *architecture = architecture_of(config, task);
+	put_architecture(writer, config, architecture);
 	json_close(writer);
 	put_double(writer, keys->attention_dropout, model_config_saved_dropout(config, true));
 	double dropout = task && task->classifier_dropout >= 0 ? task->classifier_dropout : config->classifier_dropout;
@@ -457,7 +463,7 @@ void config_file_put(struct json_writer *writer, const struct model_config *conf
 	json_put_string(writer, "model_type", form->model_type);
 	put_integer(writer, keys->heads, config->num_attention_heads);
 	put_integer(writer, keys->layers, config->num_hidden_layers);
-	if (!task && form->has_next_sentence && config->next_sentence[0])
+	if (form->has_next_sentence && config->next_sentence[0] && text_ends_with(architecture, "ForPreTraining"))
 		json_put_string(writer, "next_sentence", config->next_sentence);
 	if (is_counted)
 		json_put_integer(writer, "num_labels", task->label_count);
