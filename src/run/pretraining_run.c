@@ -144,9 +144,9 @@ static enum status settle_next_sentence(struct pretraining_run *pretraining)
 		TRY(options_set(run->phases[i].options, "next_sentence", "none", ORIGIN_CHOSEN));
 	}
 	const struct pretraining_options *last = run->phases[run->phase_count - 1].options->settings;
-	if (pretraining->data.phases[run->phase_count - 1].file_count == 0) /* made instances are what they are */
-		snprintf(run->config.next_sentence, sizeof run->config.next_sentence, "%s",
-			 next_sentence_names[last->instances.next_sentence]);
+	bool made = pretraining->data.phases[run->phase_count - 1].file_count > 0; /* what such instances ask is not known */
+	snprintf(run->config.next_sentence, sizeof run->config.next_sentence, "%s",
+		 made ? "" : next_sentence_names[last->instances.next_sentence]);
 	return OK;
 }
 
