@@ -270,9 +270,9 @@ static void take_learned(const struct model_config *config, enum next_sentence *
 			*kind = i == NEXT_SENTENCE_OVERLAP ? NEXT_SENTENCE_NONE : (enum next_sentence)i;
 }
 
-static enum status evaluate_in(const struct evaluate_settings *settings, const char *folder, bool next_sentence_given,
-			       struct scored *scored)
+static enum status evaluate_in(const struct options *options, const char *folder, struct scored *scored)
 {
+	const struct evaluate_settings *settings = options->settings;
 	struct session session;
 	struct instance_settings instance_settings = {
 		.seed = EVALUATION_SEED,
@@ -285,12 +285,14 @@ static enum status evaluate_in(const struct evaluate_settings *settings, const c
 	};
 	struct model_config config;
 	TRY(model_folder_config(settings->model, &config));
+	if (!options_given(options, "max_seq_length") && settings->max_seq_length > model_positions(&config))
+		instance_settings.max_seq_length = model_positions(&config);
 	instance_settings.one_segment = config.type_vocab_size < 2;
-	if (!next_sentence_given)
+	if (!options_given(options, "next_sentence"))
 		take_learned(&config, &instance_settings.next_sentence);
 	if (settings->input_file.count > 0)
 		TRY(open_static(settings, &config, folder, scored, &instance_settings));
-	else if (settings->max_seq_length > model_positions(&config))
+	else if (instance_settings.max_seq_length > model_positions(&config))
 		return error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions",
 				 settings->max_seq_length, model_positions(&config));
 	struct example_bounds bounds = instance_bounds(&instance_settings);
@@ -516,7 +518,7 @@ static enum status run_evaluate(struct options *options)
 	struct temporary_folder temporary;
 	TRY(temporary_folder_make(&temporary, "evaluate"));
 	struct scored scored = {0};
-	enum status status = evaluate_in(settings, temporary.path, options_given(options, "next_sentence"), &scored);
+	enum status status = evaluate_in(options, temporary.path, &scored);
 	scored_close(&scored);
 	temporary_folder_remove(&temporary);
 	return status;

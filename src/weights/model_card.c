@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "model/forms.h"
+#include "weights/sentence_folder.h"
 
 /* Labels shown; a model may have thousands. */
 #define LABELS_SHOWN 30
@@ -139,6 +140,13 @@ static void put_front_matter(struct buffer *out, const struct model_card *card)
 	buffer_text(out, "---\n\n");
 }
 
+/* In tokens. Folders of embedding models have a limit of their own, mostly below the model's positions. */
+static int longest_text(const struct model_card *card)
+{
+	const struct sentence_folder *sentences = card->task ? card->task->sentence : NULL;
+	return sentences && sentences->max_seq_length > 0 ? sentences->max_seq_length : model_positions(&card->model->config);
+}
+
 static void put_model(struct buffer *out, const struct model_card *card)
 {
 	const struct model_config *config = &card->model->config;
@@ -148,13 +156,12 @@ static void put_model(struct buffer *out, const struct model_card *card)
 	buffer_format(
 		out,
 		"\n\nA model of the form `%s` with %.1f million weights: %s, width %d, %d attention %s, a %s vocabulary of %d "
-		"entries, texts "
-		"of up to %d tokens. The class of transformers is `%s`. Trained with bertc ",
+		"entries, "
+		"texts of up to %d tokens. The class of transformers is `%s`. Trained with bertc ",
 		model_form_of(config)->model_type, (double)card->model->element_count / 1e6,
 		format_counted(layers, config->num_hidden_layers, "layer", "layers"), config->hidden_size,
 		config->num_attention_heads, config->num_attention_heads == 1 ? "head" : "heads",
-		card->cased ? "cased" : "lower-cased", config->vocab_size, config->max_position_embeddings,
-		architecture_of(card));
+		card->cased ? "cased" : "lower-cased", config->vocab_size, longest_text(card), architecture_of(card));
 	buffer_format(out, VERSION " for %" PRId64 " %s.\n", card->step, card->step == 1 ? "step" : "steps");
 }
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include "test.h"
 #include "weights/model_card.h"
+#include "weights/sentence_folder.h"
 
 static struct backend names = {.dtype = DTYPE_F32, .master_dtype = DTYPE_F32};
 
@@ -80,11 +81,13 @@ static void a_classifier(void **state)
 
 static void take_card(struct buffer *text, const char *architecture, bool embeds_sentences, const char *settings)
 {
+	const struct sentence_folder sentences = {.max_seq_length = 256};
 	struct model *model = small_model(&model_heads_none);
 	struct task_config task;
 	struct json_document document;
 	buffer_clear(text);
 	assert_ok(task_config_make(&task, architecture, NULL, NULL, 0));
+	task.sentence = embeds_sentences ? &sentences : NULL;
 	assert_ok(json_parse(&document, "settings", settings, strlen(settings)));
 	model_card_put(text, &(struct model_card){.name = "x",
 						  .model = model,
@@ -112,6 +115,7 @@ static void other_encoders_and_vectors(void **state)
 	assert_non_null(strstr(card, "library_name: sentence-transformers\n"));
 	assert_non_null(strstr(card, "pipeline_tag: sentence-similarity\n"));
 	assert_non_null(strstr(card, "SentenceTransformer(\"FOLDER\")"));
+	assert_non_null(strstr(card, "texts of up to 256 tokens"));
 	assert_null(strstr(card, "AutoModel"));
 	assert_null(strstr(card, "base_model"));
 	buffer_release(&text);

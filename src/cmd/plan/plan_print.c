@@ -231,15 +231,15 @@ static enum status print_scaling(const struct plan *plan, const struct plan_phas
 	int64_t most = phase->per_device ? INT64_MAX : phase->batch_size / plan->settings->training.ranks.replicas_per_gpu;
 	bool timed = plan_steps(plan, phase, devices) > 0;
 	char count[FORMAT_BYTES], a[FORMAT_BYTES], b[FORMAT_BYTES], c[FORMAT_BYTES];
-	printf("  scaling          %10s %12s %12s %10s %12s %14s\n", plan->on_gpus ? "GPUs" : "ranks", "step", "sequences/s",
-	       "exposed", "efficiency", timed ? "duration" : "");
+	printf("  scaling %9s %10s %12s %9s %11s %10s\n", plan->on_gpus ? "GPUs" : "ranks", "step", "sequences/s", "exposed",
+	       "efficiency", timed ? "duration" : "");
 	for (int shift = -3; shift <= 2; shift++) {
 		int64_t n = shift < 0 ? devices >> -shift : devices << shift;
 		if (n < 1 || n > most || (shift < 0 && n << -shift != devices))
 			continue;
 		struct plan_result r;
 		TRY(plan_compute(plan, phase, n, &r));
-		printf("                   %10s %12s %12s %9.1f%% %11.1f%% %14s\n", format_count(count, n),
+		printf("          %9s %10s %12s %8.1f%% %10.1f%% %10s\n", format_count(count, n),
 		       seconds_text(a, r.forecast.step), rate_text(c, r.forecast.sequences_per_second),
 		       100 * r.forecast.exposed / r.forecast.step, 100 * r.forecast.efficiency,
 		       timed ? seconds_text(b, r.training_seconds + r.evaluation_seconds + r.saving_seconds) : "");
@@ -247,8 +247,8 @@ static enum status print_scaling(const struct plan *plan, const struct plan_phas
 	return OK;
 }
 
-#define SOURCE_COLUMN 62
-#define LAST_COLUMN 118
+#define SOURCE_COLUMN 28 /* of sources that do not fit beside the value */
+#define LAST_COLUMN 80
 
 /* Prints name, value, provenance, and source; the source wraps below itself. */
 static void print_assumptions(const struct plan *plan)
@@ -259,6 +259,8 @@ static void print_assumptions(const struct plan *plan)
 		int column = printf("  %-25s %-23s %-10s", row->name, row->value, provenance_names[row->provenance]);
 		char words[sizeof row->source], *rest = words, *word;
 		snprintf(words, sizeof words, "%s", row->source);
+		if (column + 1 + (int)strlen(words) > LAST_COLUMN)
+			column = printf("\n%*s", SOURCE_COLUMN, "") - 1;
 		while ((word = strtok_r(rest, " ", &rest))) {
 			if (column + 1 + (int)strlen(word) > LAST_COLUMN)
 				column = printf("\n%*s", SOURCE_COLUMN, "") - 1;
