@@ -1,9 +1,11 @@
 /* The emulated device: it notices errors that would fail on a GPU, and treats queues, events and graphs as CUDA does. */
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "test.h"
 #include "emulation.h"
 #include "faults.h"
+#include "backend/cuda/kernels.h"
 
 enum { COUNT = 64, BLOCKS = 2 };
 
@@ -71,6 +73,27 @@ static void faults_are_noticed(void **state)
 			print_error("fault %d: outcome %d\n", fault, result);
 		assert_int_equal(result, SIGABRT);
 	}
+	end();
+}
+
+static void *synchronize(void *of)
+{
+	cudaStreamSynchronize(of);
+	return NULL;
+}
+
+/* A thread that launches is not taken for the kernel that another thread runs meanwhile. */
+static void launches_are_not_checked(void **state)
+{
+	const struct kernel_cast nothing = {.dtype = DTYPE_F32};
+	pthread_t thread;
+	begin();
+	for (int i = 0; i < 500; i++)
+		fault_launch(stream, FAULT_NONE, data, COUNT, out, BLOCKS);
+	assert_int_equal(pthread_create(&thread, NULL, synchronize, stream), 0);
+	for (int i = 0; i < 1000000; i++)
+		assert_int_equal(kernel_cast(stream, &nothing), cudaSuccess);
+	pthread_join(thread, NULL);
 	end();
 }
 
@@ -234,7 +257,8 @@ static void launches_have_limits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(faults_are_noticed),   cmocka_unit_test(streams_and_graphs),
+		cmocka_unit_test(faults_are_noticed),
+		cmocka_unit_test(launches_are_not_checked),   cmocka_unit_test(streams_and_graphs),
 		cmocka_unit_test(captures_are_spoiled), cmocka_unit_test(graphs_know_what_is_gone),
 		cmocka_unit_test(launches_have_limits),
 	};

@@ -28,7 +28,7 @@ struct device_block {
 } lately[8];
 const unsigned char *parameters, *parameters_end, *shared, *shared_end, *stack;
 size_t stack_bytes;
-int thread = -1;
+thread_local int thread = -1; /* in host threads that run no kernel, -1 */
 unsigned block_number, launch_number, block_epoch;
 unsigned warp_epochs[32];
 bool paused;
