@@ -257,10 +257,9 @@ static void launches_have_limits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(faults_are_noticed),
-		cmocka_unit_test(launches_are_not_checked),   cmocka_unit_test(streams_and_graphs),
-		cmocka_unit_test(captures_are_spoiled), cmocka_unit_test(graphs_know_what_is_gone),
-		cmocka_unit_test(launches_have_limits),
+		cmocka_unit_test(faults_are_noticed),       cmocka_unit_test(launches_are_not_checked),
+		cmocka_unit_test(streams_and_graphs),       cmocka_unit_test(captures_are_spoiled),
+		cmocka_unit_test(graphs_know_what_is_gone), cmocka_unit_test(launches_have_limits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
