@@ -49,13 +49,31 @@ static void a_folder_that_answers(void **state)
 	buffer_release(&second);
 }
 
+#define SEVERAL                                                                                                                  \
+	"finetune --task multilabel --few_shot " COMMON "--score_loss cosent --train %s/labels.tsv --num_train_steps 2 "         \
+	"--out %s/several "
+
 static void several_labels(void **state)
 {
+	struct buffer before = {0}, after = {0};
 	(void)state;
-	assert_program(0, "the model is in",
-		       "finetune --task multilabel --few_shot " COMMON
-		       "--train %s/labels.tsv --num_train_steps 2 --out %s/several",
-		       test_folder, test_folder, test_folder);
+	assert_program(0, "the model is in", SEVERAL "--dev %s/labels.tsv --vocab_file %s/base/final/vocab.txt", test_folder,
+		       test_folder, test_folder, test_folder, test_folder);
+	/* What is in the folder belongs to its model. */
+	assert_true(file_exists(test_path("several/eval_results.json")));
+	assert_program(0, "the model is in", SEVERAL "--fresh", test_folder, test_folder, test_folder);
+	assert_false(file_exists(test_path("several/eval_results.json")));
+	read_weights("several/pairs.jsonl", &before);
+	assert_program(ERR_STATE, "the training examples have changed since", SEVERAL "--max_train_samples 4", test_folder,
+		       test_folder, test_folder);
+	read_weights("several/pairs.jsonl", &after);
+	assert_int_equal(before.size, after.size);
+	buffer_release(&before);
+	buffer_release(&after);
+	assert_program(0, "taken as scored pairs", SEVERAL "--plan", test_folder, test_folder, test_folder);
+	assert_program(0, "taken as scored pairs", SEVERAL "--out %s/new --plan", test_folder, test_folder, test_folder,
+		       test_folder);
+	assert_false(file_exists(test_path("new")));
 	assert_int_equal(program("predict --model %s/several %s/labels.tsv", test_folder, test_folder), 0);
 	assert_non_null(strstr(buffer_string(&program_output), "\"probabilities\":{\"cat\":"));
 }
@@ -73,7 +91,19 @@ static void heads_on_means(void **state)
 
 static void refusals(void **state)
 {
+	static const char *const ignored[][2] = {{"--class_weights balanced", "weighs all examples alike"},
+						 {"--classifier_pooling cls", "pools as the embedding model does"},
+						 {"--label_smoothing 0.1", "fits its head to the labels as they are"},
+						 {"--min_score 0.9", "does not calibrate"},
+						 {"--folds 2 --fold 1", "is a single run"},
+						 {"--metric f1", "chooses no checkpoint"},
+						 {"--best_by dev", "chooses no checkpoint"},
+						 {"--save_best", "chooses no checkpoint"},
+						 {"--early_stopping_patience 2", "chooses no checkpoint"}};
 	(void)state;
+	for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+		assert_program(2, ignored[i][1], "finetune --task classification --few_shot %s " COMMON FEEDBACK "--out %s/no",
+			       ignored[i][0], test_folder, test_folder);
 	assert_program(2, "--few_shot is a single run",
 		       "finetune --task classification --few_shot --sweep seed=1,2 " COMMON FEEDBACK "--out %s/no", test_folder,
 		       test_folder);

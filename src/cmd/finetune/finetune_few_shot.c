@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/rng.h"
+#include "base/temporary.h"
 #include "infer/encoder.h"
 #include "model/forms.h"
 #include "tasks/logistic.h"
@@ -36,24 +38,50 @@ static enum status refuse(const char *what, const char *advice)
 	return error_hinted(error_set(ERR_USAGE, "--few_shot %s", what), "%s", advice);
 }
 
+/* Options that learning from few examples does not obey. */
+static const struct {
+	const char *option, *why, *advice; /* advice NULL: leave it out */
+} refused[] = {
+	{"sweep", "is a single run", NULL},
+	{"folds", "is a single run", NULL},
+	{"teacher", "has no teacher", NULL},
+	{"adapter", "trains the whole encoder", NULL},
+	{"long_texts", "cuts long texts", NULL},
+	{"calibrate", "does not calibrate", "bertc evaluate does it for the finished model"},
+	{"thresholds", "does not calibrate", "bertc evaluate does it for the finished model"},
+	{"min_score", "does not calibrate", "bertc evaluate does it for the finished model"},
+	{"classifier_pooling", "pools as the embedding model does", NULL},
+	{"class_weights", "weighs all examples alike", NULL},
+	{"label_smoothing", "fits its head to the labels as they are", NULL},
+	{"metric", "chooses no checkpoint", NULL},
+	{"best_by", "chooses no checkpoint", NULL},
+	{"save_best", "chooses no checkpoint", NULL},
+	{"early_stopping_patience", "chooses no checkpoint", NULL},
+};
+
 static enum status check(const struct few_shot *self)
 {
+	char advice[64];
 	const struct finetune_settings *settings = self->options->settings;
 	if (!settings->training.folder.out)
 		return error_hinted(error_set(ERR_USAGE, "--out is missing"), "give a run folder");
 	if (!settings->labeled.model)
 		return error_hinted(error_set(ERR_USAGE, "--model is missing"), "give an embedding model");
-	if (finetune_has_runs(settings))
-		return refuse("is a single run", "leave --sweep and --folds out");
-	if (settings->distillation.teacher)
-		return refuse("has no teacher", "leave --teacher out");
-	if (options_said(self->options, "adapter"))
-		return refuse("trains the whole encoder", "leave --adapter out");
-	if (options_said(self->options, "long_texts"))
-		return refuse("cuts long texts", "leave --long_texts out");
-	if (options_said(self->options, "calibrate") || options_said(self->options, "thresholds"))
-		return refuse("does not calibrate", "bertc evaluate does it for the finished model");
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+		snprintf(advice, sizeof advice, "leave --%s out", refused[i].option);
+		if (options_said(self->options, refused[i].option))
+			return refuse(refused[i].why, refused[i].advice ? refused[i].advice : advice);
+	}
 	return OK;
+}
+
+/* The model is now this folder, which has its own vocabulary and configuration. */
+static enum status use_model(struct options *options, const char *folder)
+{
+	static const char *const of_model[] = {"model", "config_file", "vocab_file", "init_layers"};
+	for (size_t i = 0; i < sizeof of_model / sizeof *of_model; i++)
+		options_forget(options, of_model[i]);
+	return options_set(options, "model", folder, ORIGIN_COMMAND);
 }
 
 /* What a run is opened for: to read the examples, to train on pairs of them, or to read them again and fit the head. */
@@ -62,10 +90,9 @@ enum few_shot_part { PART_READ, PART_PAIRS, PART_FIT };
 static enum status derive(const struct few_shot *self, enum few_shot_part part, struct finetune_settings *settings,
 			  struct options *out)
 {
-	static const char *const of_task[] = {
-		"task",    "few_shot",  "classifier_pooling", "train",          "dev",
-		"test",    "labels",    "text_column",        "label_column",   "metric",
-		"best_by", "save_best", "class_weights",      "negative_label", "max_train_samples"};
+	static const char *const of_task[] = {"task",           "few_shot",         "train",       "dev",
+					      "test",           "labels",           "text_column", "label_column",
+					      "negative_label", "max_train_samples"};
 	/* As in SetFit. */
 	const char *const usual[][2] = {{"score_loss", "cosine"},
 					{"train_batch_size", "16"},
@@ -76,10 +103,8 @@ static enum status derive(const struct few_shot *self, enum few_shot_part part, 
 	TRY(options_derive(out, self->options, self->options->section_count, settings));
 	if (part == PART_READ)
 		return OK;
-	options_forget(out, "model");
 	if (part == PART_FIT) {
 		options_forget(out, "fresh");
-		options_forget(out, "classifier_pooling");
 		struct sentence_folder folder = {0};
 		enum status status = sentence_folder_read(&folder, self->model);
 		if (status == OK)
@@ -87,7 +112,7 @@ static enum status derive(const struct few_shot *self, enum few_shot_part part, 
 					     ORIGIN_COMMAND);
 		sentence_folder_release(&folder);
 		TRY(status);
-		return options_set(out, "model", self->model, ORIGIN_COMMAND);
+		return use_model(out, self->model);
 	}
 	for (size_t i = 0; i < sizeof of_task / sizeof *of_task; i++)
 		options_forget(out, of_task[i]);
@@ -97,6 +122,7 @@ static enum status derive(const struct few_shot *self, enum few_shot_part part, 
 			TRY(options_set(out, usual[i][0], usual[i][1], ORIGIN_COMMAND));
 	TRY(options_set(out, "task", "embedding", ORIGIN_COMMAND));
 	TRY(options_set(out, "train", self->pairs, ORIGIN_COMMAND));
+	options_forget(out, "model");
 	TRY(options_set(out, "model", given->labeled.model, ORIGIN_COMMAND));
 	options_forget(out, "out");
 	TRY(options_set(out, "out", self->folder, ORIGIN_COMMAND));
@@ -139,6 +165,24 @@ static int64_t put_pairs(struct json_writer *writer, const struct labeled_run *l
 	return done;
 }
 
+/* The pairs of a run stay as they were when it began. */
+static enum status put_pairs_file(const struct few_shot *self, const struct buffer *text)
+{
+	const struct folder_options *folder = &((const struct finetune_settings *)self->options->settings)->training.folder;
+	struct buffer before = {0};
+	bool begun = !folder->plan && !folder->fresh && file_exists(self->folder) && file_exists(self->pairs);
+	if (begun)
+		TRY(file_read(self->pairs, SIZE_MAX, &before));
+	bool same = strcmp(buffer_string(&before), buffer_string(text)) == 0;
+	buffer_release(&before);
+	if (begun && !same)
+		return error_hinted(error_set(ERR_STATE, "the training examples have changed since '%s'", self->folder),
+				    "give --fresh to start over with the new ones, or choose another --out");
+	if (!folder->plan)
+		TRY(folder_make(folder->out));
+	return file_write(self->pairs, text->data, text->size);
+}
+
 /* With very few examples, the different pairs are fewer than SetFit draws: then they are read several times. */
 static enum status write_pairs(struct few_shot *self, const struct labeled_run *labeled)
 {
@@ -154,9 +198,7 @@ static enum status write_pairs(struct few_shot *self, const struct labeled_run *
 	snprintf(self->epochs, sizeof self->epochs, "%.3g", pairs > 0 ? (double)(2 * each * count) / (double)pairs : 1.0);
 	enum status status = buffer_status(&text);
 	if (status == OK)
-		status = folder_make(settings->training.folder.out);
-	if (status == OK)
-		status = file_write(self->pairs, text.data, text.size);
+		status = put_pairs_file(self, &text);
 	buffer_release(&text);
 	return status;
 }
@@ -268,6 +310,7 @@ static enum status make_model(const struct few_shot *self, const struct finetune
 	TRY_GOTO(fit(labeled, answers.values, finetune->run.config.hidden_size, parameter_of(model, "classifier.weight", slab),
 		     parameter_of(model, "classifier.bias", slab)),
 		 done);
+	TRY_GOTO(run_folder_remove_results(settings->training.folder.out), done);
 	status = save(labeled, model, slab, settings->training.folder.out);
 done:
 	model_folder_report_release(&report);
@@ -328,33 +371,45 @@ static enum status train_on_pairs(struct few_shot *self)
 	return status;
 }
 
-static enum status run(struct few_shot *self)
+/* With `scratch`, the file of pairs is there: a plan leaves nothing behind. */
+static enum status run(struct few_shot *self, const struct temporary_folder *scratch)
 {
 	const struct finetune_settings *settings = self->options->settings;
 	const char *out = settings->training.folder.out;
 	char final[PATH_BYTES];
-	TRY(check(self));
-	TRY(path_join(self->pairs, out, "pairs.jsonl"));
+	bool there = file_exists(out);
+	TRY(path_join(self->pairs, scratch ? scratch->path : out, "pairs.jsonl"));
 	TRY(path_join(self->folder, out, "pairs"));
 	TRY(path_join(self->model, self->folder, "final"));
 	TRY(path_join(final, out, "final"));
 	TRY(with_examples(self, PART_READ));
 	TRY(train_on_pairs(self));
-	if (settings->training.folder.plan)
+	if (scratch) {
+		if (!there)
+			rmdir(out); /* in which the run on pairs has removed its own */
 		return OK;
+	}
 	TRY(with_examples(self, PART_FIT));
 	log_note("the model is in %s", final);
 	if (settings->labeled.dev.count == 0 && settings->labeled.test.count == 0)
 		return OK;
-	options_forget(self->options, "model");
-	TRY(options_set(self->options, "model", final, ORIGIN_COMMAND));
+	TRY(use_model(self->options, final));
 	return finetune_score(self->options);
 }
 
 enum status finetune_few_shot(struct options *options, struct machine *machine)
 {
 	struct few_shot self = {.options = options, .machine = machine};
-	enum status status = run(&self);
+	struct temporary_folder scratch;
+	bool plan = ((const struct finetune_settings *)options->settings)->training.folder.plan;
+	enum status status = check(&self);
+	if (status == OK && plan)
+		status = temporary_folder_make(&scratch, "few-shot");
+	if (status == OK) {
+		status = run(&self, plan ? &scratch : NULL);
+		if (plan)
+			temporary_folder_remove(&scratch);
+	}
 	comm_fail(machine->comm, status);
 	return status;
 }
