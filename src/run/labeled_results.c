@@ -65,7 +65,7 @@ static enum status tune(struct labeled_run *labeled, const struct labeled_settin
 		return OK;
 	if (labeled->dev_count > 0)
 		TRY(labeled_score(settings, &run->memory.replica, &labeled->dev[0], &outputs, &measures));
-	enum status status = labeled->state.task->tune(&labeled->state, labeled->dev, &outputs);
+	enum status status = labeled->state.task->tune(&labeled->state, labeled->dev_count > 0 ? labeled->dev : NULL, &outputs);
 	task_outputs_release(&outputs);
 	if (status == OK)
 		status = labeled_run_record(labeled);

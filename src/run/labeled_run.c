@@ -165,7 +165,7 @@ done:
 	return status;
 }
 
-/* Without a dev set, a new run with options that need one is an error. */
+/* Without a dev set, options that need one are an error. */
 static enum status do_without_dev(const struct labeled_run *labeled)
 {
 	const struct run *run = labeled->run;
@@ -176,7 +176,7 @@ static enum status do_without_dev(const struct labeled_run *labeled)
 			     : run->values->saving.best_by                     ? "best_by"
 			     : run->values->length.early_stopping_patience > 0 ? "early_stopping_patience"
 									       : NULL;
-	if (!option || run->start.resumed || run->start.begun) {
+	if (!option) {
 		log_warning("no dev set: the model is not evaluated (give --dev)");
 		return OK;
 	}
@@ -270,9 +270,12 @@ static enum status find_task(struct labeled_run *labeled)
 	state->settings.doc_stride = given->own.squad.doc_stride;
 	TRY(calibration_check(&given->calibration, state));
 	state->settings.calibration = &given->calibration;
-	if (given->class_weights && !state->task->weighs_classes)
-		return error_set(ERR_USAGE, "--class_weights is for tasks that choose among classes or labels, not for %s",
-				 state->task->name);
+	const char *const of_classes[][2] = {
+		{"class_weights", given->class_weights}, {"labels", given->labels}, {"negative_label", given->negative_label}};
+	for (size_t i = 0; i < sizeof of_classes / sizeof *of_classes; i++)
+		if (of_classes[i][1] && !state->task->weighs_classes)
+			return error_set(ERR_USAGE, "--%s is for tasks that choose among classes or labels, not for %s",
+					 of_classes[i][0], state->task->name);
 	if (given->labels)
 		TRY(labels_parse_option(given->labels, &labeled->strings, &names, &count));
 	labeled->names = names;

@@ -23,6 +23,7 @@ enum status teacher_create(struct teacher **out, struct backend *be, const struc
 	struct teacher *teacher;
 	struct model_heads own = *heads;
 	own.projection = 0;
+	own.low_rank = (struct low_rank){0};
 	*out = NULL;
 	TRY(memory_new(&teacher, 1, sizeof *teacher, "teacher"));
 	enum status status = model_create(&teacher->model, be, config, &own);

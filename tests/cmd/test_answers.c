@@ -294,6 +294,9 @@ static void without_a_dev_set(void **state)
 		test_folder, test_folder, test_folder
 	assert_program(0, "no dev set: the model is not evaluated", NO_DEV("no_dev", ""));
 	assert_program(2, "--save_best: there is no dev set", NO_DEV("refused", "--save_best"));
+	assert_program(2, "--thresholds: there is no dev set", NO_DEV("no_dev", "--thresholds 0.95"));
+	assert_program(2, "--calibrate: there is no dev set", NO_DEV("no_dev", "--calibrate"));
+	assert_program(0, "", NO_DEV("no_dev", "--min_score 0.1"));
 	assert_program(0, "no dev set: the model is not evaluated", NO_DEV("no_metric", "--metric f1"));
 	assert_program(2, "--early_stopping_patience: there is no dev set", NO_DEV("refused", "--early_stopping_patience 2"));
 }

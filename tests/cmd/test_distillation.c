@@ -87,6 +87,13 @@ static void another_configuration_is_noticed(void **state)
 	assert_program(ERR_STATE, "the teacher has changed since", COPIED(""));
 }
 
+/* A student that trains an adapter has a whole teacher. */
+static void adapters_learn_from_teachers(void **state)
+{
+	assert_int_equal(distil("classification", "adapter", CPU "--adapter lora --lora_rank 4"), 0);
+	assert_true(metric_at(test_path("classification-adapter/metrics.jsonl"), 6, "soft_loss") > 0);
+}
+
 static void replace_teacher(void)
 {
 	struct buffer text = {0};
@@ -266,6 +273,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ranks_and_micro_batches_learn_the_same),
 		cmocka_unit_test(an_interruption_changes_nothing),
+		cmocka_unit_test(adapters_learn_from_teachers),
 		cmocka_unit_test(another_teacher_is_noticed),
 		cmocka_unit_test(another_configuration_is_noticed),
 		cmocka_unit_test(files_of_a_teacher_are_of_one_moment),

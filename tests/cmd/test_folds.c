@@ -75,12 +75,27 @@ static void single_folds_and_refusals(void **state)
 	assert_int_equal(folds("bad", "--group_column nobody"), ERR_DATA);
 }
 
+/* The dev set of a published task's folder is not one that was given. */
+static void folds_of_a_folder(void **state)
+{
+	static const char table[] = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\tthe cat sees it\tit sees the cat\n"
+				    "0\t3\t4\ta dog\tthe moon\n1\t5\t6\ta dog\tthe dog\n0\t7\t8\tthe cat\ta river\n";
+	assert_ok(folder_make(test_path("MRPC")));
+	put_file("MRPC/train.tsv", table);
+	put_file("MRPC/dev.tsv", table);
+	assert_program(0, "2 of 2",
+		       "finetune --task mrpc --model %s/base --data_dir %s/MRPC --out %s/mrpc --folds 2 --num_train_steps 1 "
+		       "--train_batch_size 2 --max_seq_length 24 --threads 1 --precision fp32",
+		       test_folder, test_folder, test_folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_row_is_answered_once),
 		cmocka_unit_test(an_interruption_changes_nothing),
 		cmocka_unit_test(single_folds_and_refusals),
+		cmocka_unit_test(folds_of_a_folder),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

@@ -286,6 +286,7 @@ static void mistakes_are_found_before_the_first_run(void **state)
 	WRONG("lr=0.1,-1", "--learning_rate must lie in 0..1, not '-1'");
 	WRONG("task=mrpc,cola", "task cannot be swept");
 	WRONG("ranks=1,2", "ranks cannot be swept");
+	WRONG("few_shot=false,true", "few_shot cannot be swept");
 	WRONG("", "--sweep names no option");
 	assert_program(ERR_USAGE, "--sweep and --resume_step cannot be combined", SWEEP("none", "seed=1,2", "--resume_step 2"));
 	WRONG("train_batch_size=8,16", "--train_batch_size is given twice");

@@ -55,7 +55,7 @@ static enum status use_folder(struct options *options, const struct task *task, 
 	enum status status = data_dir_find(&folder, task, layout, task_options_of(&given->own, task), given->data_dir);
 	if (status == OK)
 		status = use_files(options, "train", &folder.train, 1);
-	if (status == OK)
+	if (status == OK && given->folds.folds == 0)
 		status = use_files(options, "dev", folder.dev, DATA_SETS);
 	/* Test sets are large and have no labels, so they are predicted only on request, as in run_classifier.py. */
 	if (status == OK && is_asked(options, &given->do_predict))

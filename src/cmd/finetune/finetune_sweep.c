@@ -42,9 +42,9 @@ struct finetune_sweep {
 
 /* Options that determine what is learned or how it is evaluated: runs that differ in them cannot be compared. */
 static const char *const fixed[] = {
-	"task",        "labels",        "label_column",      "text_column",      "pair_column",         "class_weights",
-	"metric",      "on_bad_record", "max_train_samples", "max_eval_samples", "max_predict_samples", "folds",
-	"group_column"};
+	"task",         "labels",        "label_column",      "text_column",      "pair_column",         "class_weights",
+	"metric",       "on_bad_record", "max_train_samples", "max_eval_samples", "max_predict_samples", "folds",
+	"group_column", "few_shot"};
 
 static bool may_sweep(const struct option *row)
 {
@@ -195,13 +195,14 @@ static enum status add_file(uint64_t *hash, uint64_t kind, const char *path)
 	return OK;
 }
 
-/* The identity of everything that runs read besides their model: sets of examples, the teacher, and the files named by
- * --config_file and --vocab_file. */
+/* The identity of everything that runs read besides their model: sets of examples, other models, and files. */
 static enum status hash_files(const struct finetune_settings *settings, uint64_t *out)
 {
 	const struct option_list *lists[] = {&settings->labeled.train, &settings->labeled.dev, &settings->labeled.test};
-	const char *const files[] = {settings->labeled.config_file, settings->labeled.vocab_file};
-	uint64_t teacher;
+	const struct embedding_settings *embedding = &settings->labeled.own.embedding;
+	const char *const files[] = {settings->labeled.config_file, settings->labeled.vocab_file, embedding->teacher_vectors};
+	const char *const models[] = {settings->distillation.teacher, embedding->guide};
+	uint64_t model;
 	*out = 0;
 	for (uint64_t k = 0; k < 3; k++)
 		for (int64_t i = 0; i < lists[k]->count; i++) {
@@ -211,13 +212,15 @@ static enum status hash_files(const struct finetune_settings *settings, uint64_t
 			if (name_size > 0)
 				*out = hash64_combine(*out, hash64(value, name_size));
 		}
-	for (uint64_t k = 0; k < 2; k++)
+	for (uint64_t k = 0; k < sizeof files / sizeof *files; k++)
 		if (files[k])
 			TRY(add_file(out, 3 + k, files[k]));
-	if (!settings->distillation.teacher)
-		return OK;
-	TRY(model_files_hash(settings->distillation.teacher, &teacher));
-	*out = hash64_combine(*out, teacher);
+	for (size_t k = 0; k < sizeof models / sizeof *models; k++) {
+		if (!models[k])
+			continue;
+		TRY(model_files_hash(models[k], &model));
+		*out = hash64_combine(*out, model);
+	}
 	return OK;
 }
 
