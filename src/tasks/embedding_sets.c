@@ -155,7 +155,7 @@ static const char *named_value(const char *list, const struct embedding_part *pa
 	return NULL;
 }
 
-/* Does every item of such a list name a part? */
+/* Does every item of such a list name a part, and no two the same? */
 static enum status check_names(const struct embedding_set *own, const char *option, const char *list)
 {
 	for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',') {
@@ -167,6 +167,8 @@ static enum status check_names(const struct embedding_set *own, const char *opti
 			return error_hinted(error_set(ERR_USAGE, "--%s: '%.*s' is not the name of a training set and a value",
 						      option, (int)length, at),
 					    "name the sets, --train NAME=FILE OTHER=FILE, and write NAME:VALUE,OTHER:VALUE");
+		if (named_value(list, &own->parts[p], &length) != at + name + 1)
+			return error_set(ERR_USAGE, "--%s: the set '%s' is named twice", option, own->parts[p].name);
 	}
 	return OK;
 }
@@ -205,6 +207,14 @@ static enum status take_given(const struct embedding_settings *settings, struct 
 	return OK;
 }
 
+/* The loss of a form by itself, which is also that of dev sets. */
+static enum contrastive_kind usual_kind(const struct embedding_settings *settings, enum ranking_form form)
+{
+	return form != RANKING_SCORED                     ? CONTRASTIVE_IN_BATCH
+	       : settings->score_loss == EMBEDDING_COSINE ? CONTRASTIVE_COSINE
+							  : CONTRASTIVE_COSENT;
+}
+
 /* Chooses the loss of a part of the training set. */
 static enum status choose_kind(const struct task_state *state, const struct task_set *set, struct embedding_part *part)
 {
@@ -213,9 +223,7 @@ static enum status choose_kind(const struct task_state *state, const struct task
 	bool several = set_of(set)->part_count > 1;
 	part->kind = with_target                                              ? CONTRASTIVE_TARGET
 		     : margin && (!several || part->form == RANKING_TRIPLETS) ? CONTRASTIVE_MARGIN
-		     : part->form != RANKING_SCORED                           ? CONTRASTIVE_IN_BATCH
-		     : settings->score_loss == EMBEDDING_COSINE               ? CONTRASTIVE_COSINE
-									      : CONTRASTIVE_COSENT;
+									      : usual_kind(settings, part->form);
 	if (with_target && (margin || several || settings->train_losses))
 		return error_set(ERR_USAGE, "--teacher_vectors and %s do not go together",
 				 margin ? "--triplet_loss margin_mse" : "several training sets");
@@ -249,6 +257,7 @@ static enum status read_part(struct task_state *state, struct task_set *set, str
 	for (int64_t i = 0; i < count; i++)
 		TRY(ranking_file_read(&set->examples, paths[i], &options, &part->form));
 	part->end = set->examples.count;
+	part->kind = usual_kind(own_of(state), part->form);
 	if (set->use != TASK_TRAIN)
 		return OK;
 	TRY(choose_kind(state, set, part));
@@ -295,7 +304,7 @@ enum status embedding_read(struct task_state *state, struct task_set *set, const
 	return OK;
 }
 
-/* Keeps the first examples of each part. */
+/* Keeps the first examples of each part, and logs that of several. */
 int64_t embedding_keep(struct task_set *set, int64_t most)
 {
 	struct embedding_set *own = set_of(set);
@@ -308,7 +317,12 @@ int64_t embedding_keep(struct task_set *set, int64_t most)
 		begin = own->parts[p].end;
 		own->parts[p].end = examples->count;
 	}
-	return all;
+	if (own->part_count == 1)
+		return all;
+	if (examples->count < all)
+		log_note("only the first %lld of each training set are used: %lld of %lld examples", (long long)most,
+			 (long long)examples->count, (long long)all);
+	return 0;
 }
 
 /* ---- Encoding ---- */
@@ -380,17 +394,17 @@ static enum status read_marks(const struct encoding *e, int64_t number)
 			"scores"));
 	own->mark_starts[place] = own->mark_count;
 	enum status status = OK;
-	for (const struct json *item = cell ? list.root->first_child : NULL; item && status == OK; item = item->next) {
-		double score;
-		if (count > example->choice_count)
-			break;
-		status = label_number(item->text, example->file, example->line, &score);
-		if (status == OK)
-			own->marks[own->mark_count + count++] = (float)score;
+	bool fits = cell && list.root->kind == JSON_ARRAY && list.root->child_count == example->choice_count + 1;
+	for (const struct json *item = fits ? list.root->first_child : NULL; item && status == OK; item = item->next) {
+		double score = 0;
+		fits = fits && item->text;
+		if (item->text)
+			status = label_number(item->text, example->file, example->line, &score);
+		own->marks[own->mark_count + count++] = (float)score;
 	}
 	json_release(&list);
 	TRY(status);
-	if (count != example->choice_count + 1 || example->choice_count == 0)
+	if (!fits || example->choice_count == 0)
 		return error_hinted(
 			error_set(ERR_DATA,
 				  "'%s', line %lld: \"scores\" is not a list with a score for the positive and each of "

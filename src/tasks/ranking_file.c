@@ -82,6 +82,15 @@ static enum status add_negative(struct columns *columns, int64_t column)
 	return OK;
 }
 
+/* Whether a column, however it was chosen, is one of `documents` and the like, with lists of texts. */
+static bool holds_documents(const struct table *table, int64_t column)
+{
+	for (const char *const *name = lists; column >= 0 && *name; name++)
+		if (table_find_column(table, *name) == column)
+			return table_field_kind(table, 0, column) == FIELD_LIST;
+	return false;
+}
+
 /* "negative", and "negative_1", "negative_2" or "negative1", ... */
 static enum status find_negatives(const struct table *table, struct columns *columns)
 {
@@ -197,12 +206,15 @@ static enum status find_columns(const struct table *table, const struct ranking_
 			out->anchor = find(table, anchors, out->positive);
 		if (out->positive < 0)
 			out->positive = find(table, positives, out->anchor);
-		if (!options->negatives && out->positive >= 0)
+		bool needs_numbers = out->positive < 0;
+		if (needs_numbers)
+			out->positive = find(table, lists, out->anchor);
+		int64_t score = out->score < 0 ? find(table, scores, -1) : out->score;
+		out->lists = holds_documents(table, out->positive) && (score >= 0 || needs_numbers);
+		if (!options->negatives && out->positive >= 0 && !out->lists)
 			TRY(find_negatives(table, out));
-		if (out->positive < 0 && (out->positive = find(table, lists, out->anchor)) >= 0)
-			out->lists = true;
-		if (out->score < 0 && out->positive >= 0 && out->negative_count == 0)
-			out->score = find(table, scores, -1);
+		if (out->positive >= 0 && out->negative_count == 0)
+			out->score = score;
 		if (options->scores_rows && out->negative_count > 0)
 			out->score = table_find_column(table, "scores");
 		out->id = table_find_column(table, "id");
@@ -221,11 +233,6 @@ static enum status find_columns(const struct table *table, const struct ranking_
 			if (used[i] >= 0 && used[i] == used[j])
 				return which(table, "one column is used for two purposes", NAME_THEM);
 	return OK;
-}
-
-static bool holds_lists(const struct example_columns *columns)
-{
-	return columns->choice_list >= 0;
 }
 
 /* Keeps the columns of the first piece for the following ones. */
@@ -262,7 +269,8 @@ static enum status settle_columns(struct example_set *set, const struct table *t
 	TRY(find_columns(table, options, out));
 	if (!first)
 		return options->piece ? keep_columns(set, out) : OK;
-	if (out->anchor == first->text && out->positive == first->pair && out->lists == holds_lists(first))
+	out->lists = first->choice_list >= 0;
+	if (out->anchor == first->text && out->positive == first->pair)
 		return OK;
 	char what[128];
 	snprintf(what, sizeof what, "the keys from line %lld on change which members hold the texts",

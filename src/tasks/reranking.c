@@ -371,5 +371,6 @@ const struct task task_reranking = {
 	.put = put,
 	.put_tsv = put_tsv,
 	.settings_bytes = sizeof(struct reranking_settings),
+	.exclusive = (const char *const[]){"ranking_loss", NULL},
 	.options = reranking_rows,
 };

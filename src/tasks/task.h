@@ -177,7 +177,8 @@ struct task {
 	const char *const *implied_by; /* options that imply the task if --task is not given, up to a NULL; NULL: none */
 	/* Reads files into a set, in their order. TASK_TRAIN also finds the labels. */
 	enum status (*read)(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count);
-	/* Keeps only the first `most` of what read() has read, and returns how many there were. NULL: set->examples has them. */
+	/* Keeps only the first `most` of what read() has read, and returns how many there were, or 0 if it has logged what was
+	 * left out. NULL: set->examples has them. */
 	int64_t (*keep)(struct task_set *set, int64_t most);
 	/* The same from memory, for predictions: the set borrows the texts. NULL: the task's examples consist of more than
 	 * texts. */

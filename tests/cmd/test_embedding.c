@@ -355,7 +355,12 @@ static void every_form_is_told_by_its_columns(void **state)
 	forget("form");
 	assert_program(0, "squared difference", SHORT("form", "scored.tsv", "--score_loss cosine --plan"));
 	forget("form");
-	assert_program(0, "taken as triplets: query; what belongs to it: documents", SHORT("form", "lists.jsonl", "--plan"));
+	assert_program(0, "taken as triplets: query; what belongs to it: documents",
+		       SHORT("form", "lists.jsonl", "--dev %s/lists.jsonl --plan"), test_folder);
+	assert_null(strstr(buffer_string(&program_errors), "taken as scored pairs"));
+	forget("form");
+	assert_program(0, "taken as triplets: query; what belongs to it: documents",
+		       SHORT("form", "lists.jsonl", "--pair_column documents --plan"));
 	put_file("bare.tsv", "the cat sees it.\tthe cat, it sees.\na dog likes it.\ta dog, it likes.\n");
 	forget("form");
 	assert_program(0, "taken as pairs: column 1; what belongs to it: column 2", SHORT("form", "bare.tsv", "--plan"));
@@ -598,7 +603,7 @@ static void several_sets_are_learned(void **state)
 	assert_in_range(zeros, 1, 5);
 	forget("other");
 	assert_program(
-		0, "only the first",
+		0, "only the first 16 of each training set are used: 32 of 160 examples",
 		SHORT("other", "pairs.tsv", "--train scored=%s/scored.tsv --max_train_samples 16 --train_losses scored:cosine"),
 		test_folder);
 	forget("other");
@@ -606,6 +611,8 @@ static void several_sets_are_learned(void **state)
 		       SETS("other", "--train_weights scored:1,news:2"), test_folder, test_folder);
 	assert_program(ERR_USAGE, "the set '' has no weight above 0", SETS("other", "--train_weights scored:1,margins:2"),
 		       test_folder, test_folder);
+	assert_program(ERR_USAGE, "--train_losses: the set 'scored' is named twice",
+		       SETS("other", "--train_losses scored:cosine,scored:cosent"), test_folder, test_folder);
 	assert_program(ERR_USAGE, "losses are in_batch, cosent, cosine, and margin_mse",
 		       SETS("other", "--train_losses scored:mse"), test_folder, test_folder);
 	assert_program(ERR_USAGE, "--train_losses scored:in_batch is not for scored pairs",
@@ -644,6 +651,56 @@ static void a_guide_chooses_negatives(void **state)
 		       test_folder);
 	assert_program(ERR_USAGE, "makes no vectors", SHORT("other", "pairs.tsv", "--guide %s/rank"), test_folder);
 	assert_program(ERR_USAGE, "give an embedding model", SHORT("other", "pairs.tsv", "--guide %s/absent"), test_folder);
+}
+
+/* A dev set with scores has the loss that is learned: at the first step, that of the whole file. */
+static void dev_sets_have_the_loss_that_is_learned(void **state)
+{
+	static const char *const losses[] = {"cosine", "cosent"};
+	for (int i = 0; i < 2; i++) {
+		forget("other");
+		assert_program(
+			0, "",
+			RUN("embedding", "other", "scored.tsv",
+			    "--precision fp32 --num_train_steps 1 --learning_rate 0 --train_batch_size 64 "
+			    "--hidden_dropout_prob 0 --attention_probs_dropout_prob 0 --dev %s/scored.tsv --score_loss %s"),
+			test_folder, losses[i]);
+		double loss = metric_at(test_path("other/metrics.jsonl"), 1, "loss");
+		assert_near(result(test_path("other/eval_results.json"), "eval_loss"), loss, 1e-4 * loss);
+	}
+}
+
+/* "scores" are numbers, one for each text: an empty negative has none. */
+static void scores_of_margins_are_checked(void **state)
+{
+	static const char *const bad[] = {"[1, null]", "[1, true]", "[1, [2]]", "{\"a\": 1, \"b\": 2}", "1", "[1]", "[1, 2, 3]"};
+	char text[256];
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		snprintf(text, sizeof text, "{\"anchor\": \"a b\", \"positive\": \"a\", \"negative\": \"x\", \"scores\": %s}\n",
+			 bad[i]);
+		put_file("margin.jsonl", text);
+		assert_program(ERR_DATA, "margin.jsonl', line 1: \"scores\" is not a list with a score for the positive",
+			       SHORT("bad", "margin.jsonl", "--triplet_loss margin_mse"));
+	}
+	put_file("margin.jsonl",
+		 "{\"anchor\": \"a b\", \"positive\": \"a\", \"negatives\": [\"\", \"x\"], \"scores\": [3, 2, 1]}\n");
+	assert_program(ERR_DATA, "each of the 1 negatives", SHORT("bad", "margin.jsonl", "--triplet_loss margin_mse"));
+}
+
+/* Options of one task are not for others. */
+static void options_of_other_tasks_are_refused(void **state)
+{
+	put_file("feelings.tsv", "text\tlabel\nthe cat\tgood\na dog\tbad\n");
+	assert_program(ERR_USAGE, "--guide is for --task embedding, not classification",
+		       RUN("classification", "bad", "feelings.tsv", "--guide /absent"));
+	assert_program(ERR_USAGE, "--matryoshka_dims is for --task embedding, not reranking",
+		       RUN("reranking", "bad", "scored.tsv", "--matryoshka_dims 8"));
+	assert_program(ERR_USAGE, "--ranking_loss is for --task reranking, not embedding",
+		       SHORT("bad", "pairs.tsv", "--ranking_loss listnet"));
+	assert_program(ERR_USAGE, "--labels is for tasks that choose among classes or labels, not for embedding",
+		       SHORT("bad", "pairs.tsv", "--labels a,b"));
+	assert_program(ERR_USAGE, "--negative_label is for tasks that choose among classes or labels, not for embedding",
+		       SHORT("bad", "pairs.tsv", "--negative_label x"));
 }
 
 static void bad_input_is_explained(void **state)
@@ -710,6 +767,19 @@ static void a_sweep_publishes_the_whole_folder(void **state)
 	assert_program(ERR_DATA, "'1_Pooling/config.json' has 2 bytes", "verify %s/swept/final", test_folder);
 }
 
+/* Nor do its runs learn from different vectors or guides. */
+static void a_sweep_keeps_what_other_models_say(void **state)
+{
+#define SWEPT(out, train, more)                                                                                                  \
+	SHORT(out, train, "--num_train_steps 1 --dev %s/dev.tsv --sweep seed=1 " more), test_folder, test_folder
+	PUT_AIMS("cls");
+	assert_program(0, "", SWEPT("swept_aims", "texts.tsv", "--teacher_vectors %s/aims.npy"));
+	PUT_AIMS("mean");
+	assert_program(ERR_STATE, "", SWEPT("swept_aims", "texts.tsv", "--teacher_vectors %s/aims.npy"));
+	assert_program(0, "", SWEPT("swept_guided", "pairs.tsv", "--guide %s/pairs"));
+	assert_program(ERR_STATE, "", SWEPT("swept_guided", "pairs.tsv", "--guide %s/base"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -730,8 +800,12 @@ int main(void)
 		cmocka_unit_test(several_sets_are_learned),
 		cmocka_unit_test(an_interruption_changes_no_aims),
 		cmocka_unit_test(a_guide_chooses_negatives),
+		cmocka_unit_test(dev_sets_have_the_loss_that_is_learned),
+		cmocka_unit_test(scores_of_margins_are_checked),
+		cmocka_unit_test(options_of_other_tasks_are_refused),
 		cmocka_unit_test(bad_input_is_explained),
 		cmocka_unit_test(a_sweep_publishes_the_whole_folder),
+		cmocka_unit_test(a_sweep_keeps_what_other_models_say),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }
