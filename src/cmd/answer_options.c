@@ -177,8 +177,15 @@ enum status answer_job_fill(struct answer_job *job, const struct options *option
 	buffer_format(identity, "command: %s\n", job->title);
 	for (int i = 0; i < options->count; i++) {
 		const struct option *row = &options->table[i];
-		if (row->name && row->role == ROLE_RESULT)
-			buffer_format(identity, "--%s: %s\n", row->name, options_value(options, row->name, &scratch));
+		if (!row->name)
+			continue;
+		const char *value = options_value(options, row->name, &scratch);
+		if (row->role == ROLE_RESULT || strcmp(row->name, "min_score") == 0) /* which a training run may change */
+			buffer_format(identity, "--%s: %s\n", row->name, value);
+		else if (row->role == ROLE_SOURCE && options_given(options, row->name)) {
+			struct file_stamp stamp = file_stamp_at(value);
+			answer_identity_file(identity, row->name, value, &stamp);
+		}
 	}
 	buffer_release(&scratch);
 	for (int64_t i = 0; i < model->paths.count; i++)

@@ -22,6 +22,7 @@
 #include "formats/libraries.h"
 #include "serve/http.h"
 #include "text/libraries.h"
+#include "weights/model_files.h"
 #include "weights/model_folder.h"
 
 /* In the order in which users encounter them. */
@@ -296,44 +297,65 @@ static enum status report_problems(const struct options *options)
 	return error_set(status, "%s", "");
 }
 
+/* A file to be written, by the value of an option. */
+struct target {
+	const char *option, *path;
+	struct file_stamp stamp;
+};
+
 /* Is `path` the file to be written, by whatever name? Its contents would be lost. */
-static enum status check_input(const char *path, const char *name, const char *out, const struct file_stamp *written)
+static enum status check_input(const char *path, const char *name, const struct target *out)
 {
 	struct file_stamp read = path ? file_stamp_at(path) : (struct file_stamp){0};
-	if (!file_stamp_is_same_file(&read, written))
+	if (!file_stamp_is_same_file(&read, &out->stamp))
 		return OK;
-	return error_hinted(error_set(ERR_USAGE, "--out '%s' is the same file as %s'%s', which is read: it would be overwritten",
-				      out, name, path),
-			    "choose another --out; nothing was changed");
+	return error_hinted(error_set(ERR_USAGE, "--%s '%s' is the same file as %s'%s', which is read: it would be overwritten",
+				      out->option, out->path, name, path),
+			    "choose another --%s; nothing was changed", out->option);
 }
 
-/* Is one of the files that the command reads, other than those of option `index`, the file `out`? */
-static enum status check_one_output(const struct options *options, int index, const char *out)
+/* The same for the files of the model. */
+static enum status check_model(const struct options *options, const struct target *out)
+{
+	struct model_files files = {0};
+	int index = options_find(options, "model");
+	const char *model = index >= 0 && options->table[index].type == OPTION_TEXT ? options->text[index] : NULL;
+	enum status status = OK;
+	if (model && model_files_look(&files, model) == OK)
+		for (int64_t i = 0; i < files.paths.count && status == OK; i++)
+			status = check_input(files.paths.names[i], "--model's ", out);
+	model_files_release(&files);
+	return status;
+}
+
+/* Is one of the files that the command reads, other than those of option `index`, the file `path`? */
+static enum status check_one_output(const struct options *options, int index, const char *path)
 {
 	const struct option *table = options->table;
 	const char *fields = options->settings;
+	const struct target target = {table[index].name, path, path ? file_stamp_at(path) : (struct file_stamp){0}},
+			    *out = &target;
 	char name[80];
-	struct file_stamp written = out ? file_stamp_at(out) : (struct file_stamp){0};
-	if (written.inode == 0)
+	if (out->stamp.inode == 0)
 		return OK;
 	for (int64_t i = 0; i < options->positional.count; i++)
-		TRY(check_input(options->positional.values[i], "", out, &written));
+		TRY(check_input(options->positional.values[i], "", out));
 	for (int i = 0; i < options->count; i++) {
 		const struct option_list *list = (const void *)(fields + table[i].field);
 		snprintf(name, sizeof name, "--%.70s ", table[i].name ? table[i].name : "");
 		if (!table[i].name || i == index)
 			continue;
 		if (table[i].type == OPTION_TEXT)
-			TRY(check_input(options->text[i], name, out, &written));
+			TRY(check_input(options->text[i], name, out));
 		for (int64_t k = 0; table[i].type == OPTION_LIST && k < list->count; k++)
-			TRY(check_input(list->values[k], name, out, &written));
+			TRY(check_input(list->values[k], name, out));
 	}
-	return OK;
+	return check_model(options, out);
 }
 
-static enum status check_output(const struct options *options)
+static enum status check_output(const struct options *options, const char *name)
 {
-	int index = options_find(options, "out");
+	int index = options_find(options, name);
 	if (index < 0)
 		return OK;
 	if (options->table[index].type == OPTION_TEXT)
@@ -366,7 +388,8 @@ static enum status run_parsed(const struct command *command, struct options *opt
 		options_print_config(options, &text);
 		return command_print(&text);
 	}
-	TRY(check_output(options));
+	TRY(check_output(options, "out"));
+	TRY(check_output(options, "run_out"));
 	return command->run(options);
 }
 

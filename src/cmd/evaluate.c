@@ -460,10 +460,51 @@ static enum status score_retrieval(const struct options *options, const struct e
 
 /* ---- The command ---- */
 
+/* What is evaluated, and which options it takes: the others would change nothing. */
+enum evaluation { OF_TEXT = 1, OF_TASK = 2, OF_RETRIEVAL = 4, OF_ANSWERS = 8 };
+#define PART(member, of, name)                                                                                                   \
+	{                                                                                                                        \
+		FIELD(member), FIELD(member) + sizeof(((struct evaluate_settings *)0)->member), of, name                         \
+	}
+static const struct {
+	size_t begin, end; /* in the settings */
+	unsigned of;
+	const char *needed;
+} parts[] = {
+	PART(task, OF_TASK | OF_ANSWERS, "--test"),
+	PART(columns, OF_TASK, "--test"),
+	PART(windows, OF_TASK, "--test"),
+	PART(calibration, OF_TASK, "--test"),
+	PART(own, OF_TASK | OF_ANSWERS, "--test"),
+	PART(predictions, OF_ANSWERS, "--predictions"),
+	PART(retrieval, OF_RETRIEVAL, "--retrieval"),
+	PART(instances, OF_TEXT, "text"),
+	PART(eval_instances, OF_TEXT, "text"),
+};
+
+static enum status check_parts(const struct options *options)
+{
+	const struct evaluate_settings *settings = options->settings;
+	unsigned of = settings->predictions.predictions ? OF_ANSWERS
+		      : settings->retrieval.retrieval   ? OF_RETRIEVAL
+		      : settings->test.count > 0        ? OF_TASK
+							: OF_TEXT;
+	for (int i = 0; i < options->count; i++) {
+		const struct option *row = &options->table[i];
+		for (size_t p = 0; row->name && p < sizeof parts / sizeof *parts; p++)
+			if (row->field >= parts[p].begin && row->field < parts[p].end && !(parts[p].of & of) &&
+			    options_given(options, row->name))
+				return error_set(ERR_USAGE, "--%s only applies to %s", row->name, parts[p].needed);
+	}
+	return OK;
+}
+
 static enum status check_evaluate(struct options *options)
 {
 	const struct evaluate_settings *settings = options->settings;
-	enum status status = OK;
+	enum status status = check_parts(options);
+	if (status != OK)
+		return options_blame(options, status);
 	int inputs = text_inputs(settings);
 	if (settings->predictions.predictions) {
 		if (settings->model || settings->task || inputs > 0)
@@ -479,6 +520,10 @@ static enum status check_evaluate(struct options *options)
 		if (inputs > 0 || settings->test.count > 0)
 			status = error_set(ERR_USAGE,
 					   "--retrieval goes with neither --test nor text: evaluate one after the other");
+		else if (options_given(options, "rerank_top") && !settings->retrieval.reranker)
+			status = error_set(ERR_USAGE, "--rerank_top only applies to --reranker");
+		else if (settings->retrieval.codes.calibration_vectors && !settings->retrieval.search.corpus_vectors)
+			status = error_set(ERR_USAGE, "--calibration_vectors only applies to --corpus_vectors");
 		else
 			status = text_search_check(&settings->retrieval.search, settings->model);
 		TRY(saved_model_check(options, settings->model));
@@ -487,16 +532,8 @@ static enum status check_evaluate(struct options *options)
 	}
 	TRY(options_require(options, "model", "for instance: bertc evaluate --model FOLDER --corpus PATH"));
 	TRY(saved_model_check(options, settings->model));
-	bool calibrates =
-		settings->calibration.calibrate || settings->calibration.thresholds || settings->calibration.min_score > 0;
 	if (settings->test.count > 0 && inputs > 0)
 		status = error_set(ERR_USAGE, "--test and text to pre-train on do not go together: evaluate one after the other");
-	else if (settings->test.count == 0 && calibrates)
-		status = error_set(ERR_USAGE, "--calibrate, --thresholds, and --min_score only apply to --test");
-	else if (settings->test.count == 0 && settings->task)
-		status = error_set(ERR_USAGE, "--task only applies to --test");
-	else if (settings->test.count == 0 && (settings->columns.text || settings->columns.pair || settings->columns.label))
-		status = error_set(ERR_USAGE, "--text_column, --pair_column, and --label_column only apply to --test");
 	else if (settings->test.count == 0 && inputs != 1)
 		status = error_set(ERR_USAGE, "%s",
 				   inputs == 0 ? "nothing to evaluate on: give --test for a fine-tuned model, or "

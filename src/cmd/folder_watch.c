@@ -148,6 +148,8 @@ static enum status answer_one(const struct watch *watch, const char *name,
 		struct buffer text = {0};
 		buffer_format(&text, "%s\n", error_last()->message);
 		log_warning("%s", error_last()->message);
+		if (file_exists(out) && unlink(out) != 0) /* the answers to an earlier file of this name */
+			log_warning("'%s' could not be removed", out);
 		status = buffer_status(&text);
 		if (status == OK)
 			status = file_write(reason, text.data, text.size);

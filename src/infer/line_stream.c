@@ -204,18 +204,15 @@ static void skip_files(struct line_stream *stream)
 	}
 }
 
-/* An odd number of quotes means that the text ends inside a quoted field, which may contain line breaks: then more is added,
- * within limits. */
+/* A quoted field may contain line breaks: while the text ends inside one, more is added, within limits. */
 static bool is_full(const struct line_stream *stream, const struct line_chunk *chunk)
 {
 	const struct line_stream_settings *settings = &stream->settings;
 	const bool rows = settings->header_names && !stream->json_lines;
-	size_t quotes = 0;
 	if (chunk->count < settings->chunk_lines && chunk->text.size < settings->chunk_bytes)
 		return false;
-	for (size_t i = 0; rows && i < chunk->text.size; i++)
-		quotes += chunk->text.data[i] == '"';
-	return quotes % 2 == 0 || chunk->text.size >= 4 * settings->chunk_bytes;
+	return !rows || chunk->text.size >= 4 * settings->chunk_bytes ||
+	       !table_ends_within_row(&stream->table, chunk->text.data, chunk->text.size);
 }
 
 /* Must more lines be waited for, because those of the chunk cannot be answered alone? */

@@ -198,7 +198,8 @@ static enum status encode(struct text_chunk *texts, const struct line_chunk *chu
 	TRY(tokenizer_encode(settings->tokenizer, begin, size, &tokens[0]));
 	if (text->pair)
 		TRY(tokenizer_encode(settings->tokenizer, text->pair, text->pair_size, &tokens[1]));
-	int64_t all = tokens[0].count + tokens[1].count + (text->pair ? 3 : 2);
+	const struct vocab *vocab = tokenizer_vocab(settings->tokenizer);
+	int64_t all = tokens[0].count + tokens[1].count + template_size(text->pair ? &vocab->pair : &vocab->single);
 	texts->counts.bytes += (int64_t)(text->size + text->pair_size);
 	texts->counts.words += tokens[0].count + tokens[1].count;
 	texts->counts.empty += tokens[0].count + tokens[1].count == (settings->prompt ? prompt_tokens : 0);
@@ -212,15 +213,13 @@ static enum status encode(struct text_chunk *texts, const struct line_chunk *chu
 	}
 	struct encoded_text encoded;
 	TRY(add_sequence(texts, settings->max_seq_length));
-	task_join_tokens(tokenizer_vocab(settings->tokenizer), &tokens[0], text->pair ? &tokens[1] : NULL,
-			 settings->max_seq_length, texts->ids + texts->id_count, &encoded);
-	finish_sequence(
-		texts,
-		(struct encoder_text){
-			.count = encoded.count,
-			.second = encoded.second < encoded.count ? encoded.second : 0,
-			.left_out = left_out_of(left_out, tokenizer_vocab(settings->tokenizer)->single.before, encoded.count)},
-		0);
+	task_join_tokens(vocab, &tokens[0], text->pair ? &tokens[1] : NULL, settings->max_seq_length,
+			 texts->ids + texts->id_count, &encoded);
+	finish_sequence(texts,
+			(struct encoder_text){.count = encoded.count,
+					      .second = encoded.second < encoded.count ? encoded.second : 0,
+					      .left_out = left_out_of(left_out, vocab->single.before, encoded.count)},
+			0);
 	ready->count = 1;
 	ready->cut = encoded.cut;
 	texts->counts.cut += encoded.cut > 0;

@@ -237,6 +237,9 @@ enum status text_model_encode_task(struct text_model *model, const struct text_i
 	if (out->set.cut_count > 0 && !rules->truncates)
 		return error_set(ERR_DATA, "%lld of the texts have more tokens than the %d that the model takes",
 				 (long long)out->set.cut_count, model->longest);
+	if (out->set.cut_questions > 0 && !rules->truncates)
+		return error_set(ERR_DATA, "%lld of the questions have more tokens than the model takes of a question",
+				 (long long)out->set.cut_questions);
 	if (!model_takes_pairs(&model->session.model->config) && labeled_has_pairs(&out->set.encoded))
 		return error_set(ERR_DATA,
 				 "the model has one segment type (\"type_vocab_size\") and takes single texts, not pairs");

@@ -244,12 +244,17 @@ static enum status choose_pooling(const bertc_model *model, const char *name, un
 	return *out ? OK : error_set(ERR_USAGE, "unknown pooling '%.40s': use mean, cls, or max", name);
 }
 
+/* What a model that makes no vectors is for. */
+static const char *purpose_of(const bertc_model *model)
+{
+	return model->text.weighs_words ? "weights of words (SPLADE)" : bertc_model_task(model);
+}
+
 static enum status settle_embedding(const bertc_model *model, const bertc_embed_options *options, struct embedding *out)
 {
 	const struct sentence_folder *folder = &model->text.sentences;
 	if (!model->text.makes_vectors)
-		return error_set(ERR_USAGE, "'%s' is a model for %s and makes no embeddings", model->path,
-				 bertc_model_task(model));
+		return error_set(ERR_USAGE, "'%s' is a model for %s and makes no embeddings", model->path, purpose_of(model));
 	if (options->normalize < BERTC_NORMALIZE_AS_IN_FOLDER || options->normalize > BERTC_DO_NOT_NORMALIZE)
 		return error_set(ERR_USAGE, "normalize is %d", options->normalize);
 	if (options->prompt && options->prompt_name)
@@ -542,7 +547,7 @@ static enum status encode(bertc_model *model, const char *const *texts, int64_t 
 	TRY(library_options(&options, sizeof options, given, "bertc_encode_states_options"));
 	if (!model->text.makes_vectors)
 		return error_set(ERR_USAGE, "'%s' is a model for %s; only a model without a task gives hidden states",
-				 model->path, bertc_model_task(model));
+				 model->path, purpose_of(model));
 	int32_t layers = model->text.session.model->config.num_hidden_layers;
 	int32_t layer = options.layer > 0 ? options.layer : options.layer == 0 ? layers : layers + 1 + options.layer;
 	if (layer < 0 || layer > layers)

@@ -456,9 +456,9 @@ static enum status encode_texts(struct call *call, int64_t count)
 	return status;
 }
 
-static enum status check_encode_options(const bertc_encode_options *options, bool pairs)
+static enum status check_encode_options(const bertc_encode_options *options, const struct token_template *template)
 {
-	int32_t special = options->no_special_tokens ? 0 : pairs ? 3 : 2;
+	int32_t special = options->no_special_tokens ? 0 : template_size(template);
 	TRY(library_not_negative(options->max_length, "max_length"));
 	if (options->offsets < BERTC_OFFSETS_NONE || options->offsets > BERTC_OFFSETS_CHARACTERS)
 		return error_set(ERR_USAGE, "offsets is %d", options->offsets);
@@ -479,7 +479,7 @@ static enum status encode(const bertc_tokenizer *tokenizer, const char *const *t
 	TRY(library_texts(texts, count, "texts", false));
 	TRY(library_texts(pairs, count, "pairs", true));
 	TRY(library_options(&options, sizeof options, given, "bertc_encode_options"));
-	TRY(check_encode_options(&options, pairs != NULL));
+	TRY(check_encode_options(&options, pairs ? &tokenizer->vocab.pair : &tokenizer->vocab.single));
 	/* Whatever changes in a tokenizer is guarded by a lock, so dropping the const is safe. */
 	struct call call = {.tokenizer = (bertc_tokenizer *)(uintptr_t)tokenizer,
 			    .texts = texts,

@@ -179,17 +179,22 @@ static bool check_blanks(const struct model_work *work, struct api_error *error)
 		(long long)blanks, (long long)request->top_k, FILLED_MOST);
 }
 
-/* The numbers that the tokens of a request may have in all: each is some 11 bytes of the answer. */
+/* The numbers that the vectors of a request's tokens, or the weights of words of its texts, may have in all: they are kept until
+ * they are sent. */
 #define NUMBERS_MOST 8000000
 
 static bool check_numbers(const struct model_work *work, struct api_error *error)
 {
-	int64_t numbers = work->token_count * work->model->text.hidden;
-	if (work->request->task != API_EMBED_ALL || numbers <= NUMBERS_MOST)
+	const struct text_model *model = &work->model->text;
+	enum api_task task = work->request->task;
+	int64_t numbers = task == API_EMBED_ALL      ? work->token_count * model->hidden
+			  : task == API_EMBED_SPARSE ? work->job.count * text_model_width(model)
+						     : 0;
+	if (numbers <= NUMBERS_MOST)
 		return true;
 	return api_fail(error, FAULT_INPUT, inputs_of(work->request),
-			"the vectors of the request's %lld tokens come to more than %d numbers: send it in parts",
-			(long long)work->token_count, NUMBERS_MOST);
+			"the %lld tokens in %lld texts have more than %d numbers: send the texts in parts",
+			(long long)work->token_count, (long long)work->job.count, NUMBERS_MOST);
 }
 
 bool model_work_make(struct model_work *out, const struct models *models, const struct api_request *request, bool truncates,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "base/memory.h"
 #include "model/pooling.h"
 
@@ -68,12 +69,12 @@ static enum status check_names(const struct models *models)
 	return OK;
 }
 
-/* Computes the checksum of the file of weights. TensorFlow's weights have none, as they are several files. */
+/* Computes the checksum of the file of weights. Weights in several files (an index and its parts, TensorFlow's) have none. */
 static enum status read_checksum(struct served_model *model)
 {
 	int64_t bytes;
 	const char *weights = model->text.source.weights;
-	if (!file_exists(weights) || file_is_folder(weights))
+	if (!file_exists(weights) || file_is_folder(weights) || text_ends_with(weights, ".json"))
 		return OK;
 	TRY(file_checksum(weights, &bytes, &model->checksum));
 	model->has_checksum = true;

@@ -76,6 +76,7 @@ struct task_set {
 				 examples (task_answers()) */
 	int64_t *windows; /* [answer_count + 1] the first example of each text, if long ones have several; NULL: they have not */
 	int64_t cut_count, cut_tokens; /* number of texts that were too long; tokens cut off them */
+	int64_t cut_questions;         /* number of questions that were too long; passages are read in windows */
 };
 
 struct task;

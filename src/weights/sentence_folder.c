@@ -44,6 +44,8 @@ static bool is_empty(const struct json *value)
 /* Refuses values that bertc cannot obey, and names members that it does not know: those may change vectors. */
 static enum status check_members(const struct json *root, const char *path, const struct member_rule *rules)
 {
+	if (root->kind != JSON_OBJECT)
+		return error_set(ERR_DATA, "'%s': not a JSON object", path);
 	for (const struct json *member = root->first_child; member; member = member->next) {
 		const struct member_rule *rule = rules;
 		while (rule->name && strcmp(rule->name, member->key) != 0)

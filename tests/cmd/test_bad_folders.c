@@ -161,6 +161,47 @@ static void folders_of_models(void **state)
 		       "pretrain --corpus %s/text --init_checkpoint %s/runs --out %s/x", test_folder, test_folder, test_folder);
 }
 
+/* JSON of another kind than is expected there. */
+static void lists_in_place_of_objects(void **state)
+{
+	static const char modules[] = "[{\"type\": \"sentence_transformers.models.Transformer\", \"path\": \"\"},"
+				      " {\"type\": \"sentence_transformers.models.Pooling\", \"path\": \"1_Pooling\"}]",
+			  pooling[] = "{\"word_embedding_dimension\": 8, \"pooling_mode_mean_tokens\": true}";
+	make_folder("bad/config.json", "roberta", "roberta");
+	put_file("bad/tokenizer_config.json", "{\"added_tokens_decoder\": [{\"content\": \"<s>\"}]}");
+	refused(3, "tokenizer_config.json': \"added_tokens_decoder\" is not an object");
+	assert_int_equal(remove(test_path("bad/tokenizer_config.json")), 0);
+	assert_ok(folder_make(test_path("bad/1_Pooling")));
+	put_file("bad/modules.json", modules);
+	put_file("bad/1_Pooling/config.json", "[1]");
+	assert_program(3, "1_Pooling/config.json': not a JSON object", "embed --model %s/bad %s/text", test_folder, test_folder);
+	put_file("bad/1_Pooling/config.json", pooling);
+	put_file("bad/sentence_bert_config.json", "[\"a\"]");
+	assert_program(3, "sentence_bert_config.json': not a JSON object", "embed --model %s/bad %s/text", test_folder,
+		       test_folder);
+	assert_int_equal(remove(test_path("bad/sentence_bert_config.json")), 0);
+	assert_int_equal(remove(test_path("bad/modules.json")), 0);
+	assert_ok(folder_make(test_path("pieces")));
+	put_file("pieces/vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n");
+	put_file("pieces/tokenizer.json", "{\"model\": {\"type\": \"WordPiece\", \"vocab\": [1]}}");
+	assert_program(0, "its vocabulary is not an object", "tokenize --vocab_file %s/pieces %s/text", test_folder, test_folder);
+}
+
+/* Two special tokens stand between the texts of a pair, and count. */
+static void pairs_that_are_too_long(void **state)
+{
+	make_folder("bad/tokenizer.json", "\"pair\": [{\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}, ",
+		    "\"pair\": [{\"SpecialToken\": {\"id\": \"<s>\", \"type_id\": 0}}, {\"Sequence\": {\"id\": \"A\", "
+		    "\"type_id\": 0}}, {\"SpecialToken\": {\"id\": \"</s>\", \"type_id\": 0}}, {\"SpecialToken\": {\"id\": "
+		    "\"</s>\", \"type_id\": 0}}, ");
+	put_file("pairs", "a,d\n");
+	assert_program(0, "", "embed --model %s/bad --pair_separator , --long_texts stop --max_seq_length 8 %s/pairs",
+		       test_folder, test_folder);
+	put_file("pairs", "aaaa,dd\n");
+	assert_program(3, "9 tokens", "embed --model %s/bad --pair_separator , --long_texts stop --max_seq_length 8 %s/pairs",
+		       test_folder, test_folder);
+}
+
 /* A vocabulary that is not there, beside one that is. */
 static void vocabularies_that_are_not_there(void **state)
 {
@@ -185,7 +226,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(files_that_contradict_each_other), cmocka_unit_test(unigram_models),
 		cmocka_unit_test(models_of_other_programs),         cmocka_unit_test(folders_of_models),
-		cmocka_unit_test(vocabularies_that_are_not_there),
+		cmocka_unit_test(vocabularies_that_are_not_there),  cmocka_unit_test(lists_in_place_of_objects),
+		cmocka_unit_test(pairs_that_are_too_long),
 	};
 	return cmocka_run_group_tests_name("bad model folders", tests, setup, program_teardown);
 }

@@ -490,6 +490,25 @@ static void an_interrupted_command_goes_on(void **state)
 	}
 }
 
+/* Codes of bytes depend on the vectors that show their ranges. */
+static void other_ranges_are_refused(void **state)
+{
+	assert_program(0, "", EMBED "%s/texts.txt --format npy --out %s/a.npy", test_folder, test_folder, test_folder);
+	assert_program(0, "", EMBED "%s/texts.txt --format npy --normalize --out %s/b.npy", test_folder, test_folder,
+		       test_folder);
+	setenv("BERTC_FAULT", "write:3:kill", 1);
+	assert_int_equal(program(INTERRUPTED "--vector_type int8 --calibration_vectors %s/a.npy", test_folder, test_folder, "npy",
+				 test_folder, test_folder),
+			 128 + 9);
+	unsetenv("BERTC_FAULT");
+	assert_program(4,
+		       "other settings: 'calibration_vectors: ", INTERRUPTED "--vector_type int8 --calibration_vectors %s/b.npy",
+		       test_folder, test_folder, "npy", test_folder, test_folder);
+	assert_program(0, "resuming after ", INTERRUPTED "--vector_type int8 --calibration_vectors %s/a.npy", test_folder,
+		       test_folder, "npy", test_folder, test_folder);
+	assert_int_equal(remove(test_path("cut")), 0);
+}
+
 /* At the end, the number of rows is written over the beginning of the file; after a failure there, the command can still
  * be resumed. */
 static void a_failure_at_the_end_can_be_gone_on_with(void **state)
@@ -571,6 +590,7 @@ int main(void)
 		cmocka_unit_test(prompts_are_left_out_of_windows),
 		cmocka_unit_test(google_features_have_their_form),
 		cmocka_unit_test(an_interrupted_command_goes_on),
+		cmocka_unit_test(other_ranges_are_refused),
 		cmocka_unit_test(a_failure_at_the_end_can_be_gone_on_with),
 		cmocka_unit_test(an_interrupted_command_can_begin_anew),
 		cmocka_unit_test(a_path_in_another_encoding),

@@ -236,10 +236,10 @@ static void a_folder_is_watched(void **state)
 		       test_folder);
 	/* Between two runs a file is replaced by another that is older than the answers. */
 	run_script(
-		"head -n 3 rows.tsv >older && touch -d 2020-01-01 older && mv older in/a.tsv && "
+		"head -n 3 rows.tsv >older && touch -d 2020-01-01 older && mv older in/a.tsv && printf '{\"x\": 1}\\n' >in/b && "
 		"{ $BERTC predict --model whole --precision fp32 --watch in --out out --threads 1 2>watch.log & } && pid=$! && "
-		"n=0; while [ $n -lt 240 ] && [ $(wc -l <out/a.tsv.jsonl) -gt 2 ]; do sleep 0.25; n=$((n+1)); done; "
-		"kill -TERM $pid; wait $pid && [ $(wc -l <out/a.tsv.jsonl) = 2 ]");
+		"n=0; while [ $n -lt 240 ] && { [ $(wc -l <out/a.tsv.jsonl) -gt 2 ] || ! [ -e out/b.error ]; }; do sleep 0.25; "
+		"n=$((n+1)); done; kill -TERM $pid; wait $pid && [ $(wc -l <out/a.tsv.jsonl) = 2 ] && ! [ -e out/b.jsonl ]");
 }
 
 /* A checkpoint knows its task like the finished model, and an altered record is refused. */

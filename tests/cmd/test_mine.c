@@ -132,6 +132,8 @@ static void bad_input_is_explained(void **state)
 		       test_folder);
 	assert_program(ERR_USAGE, "--num_negatives 3 cannot be taken from --range_min 1 to --range_max 3",
 		       MINE CORPUS "--range_min 1 --range_max 3", FOLDERS, test_folder, test_folder);
+	assert_program(ERR_USAGE, "--range_max ", MINE CORPUS "--range_max 9223372036854775807", FOLDERS, test_folder,
+		       test_folder);
 	assert_program(ERR_DATA, "queries.npy' has 3 vectors, and there are 7 texts in the corpus",
 		       MINE "--corpus %s/corpus.jsonl --corpus_vectors %s/queries.npy", FOLDERS, test_folder, test_folder);
 	assert_program(ERR_DATA, "pairs.tsv' is not an array file that can be read: it does not begin as NumPy's files do",

@@ -129,8 +129,32 @@ static void columns_may_be_named(void **state)
 		       test_folder);
 	assert_string_equal(buffer_string(&program_output), buffer_string(&same));
 	buffer_release(&same);
-	assert_program(2, "only apply to --test", EVALUATE "classes --corpus %s/same.tsv --text_column 1", test_folder,
-		       test_folder);
+	assert_program(2, "--text_column only applies to --test", EVALUATE "classes --corpus %s/same.tsv --text_column 1",
+		       test_folder, test_folder);
+}
+
+/* Options of another kind of evaluation would change nothing. */
+static void options_belong_to_an_evaluation(void **state)
+{
+	static const char *const cases[][2] = {
+		{"--test %s/same.tsv --run_out x", "--run_out only applies to --retrieval"},
+		{"--test %s/same.tsv --find_threshold", "--find_threshold only applies to --predictions"},
+		{"--test %s/same.tsv --eval_instances 1", "--eval_instances only applies to text"},
+		{"--retrieval %s --thresholds f1", "--thresholds only applies to --test"},
+		{"--retrieval %s --rerank_top 1", "--rerank_top only applies to --reranker"},
+		{"--retrieval %s --calibration_vectors x.npy", "--calibration_vectors only applies to --corpus_vectors"},
+		{"--predictions %s/same.tsv --run_out x", "--run_out only applies to --retrieval"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char command[200];
+		snprintf(command, sizeof command, EVALUATE "classes %s", "%s", cases[i][0]);
+		assert_program(2, cases[i][1], command, test_folder, test_folder);
+	}
+	/* Nor may an output replace a file that is read. */
+	assert_program(2, "is the same file as --model's", "predict --model %s/classes %s/same.tsv --out %s/classes/config.json",
+		       test_folder, test_folder, test_folder);
+	assert_program(2, "--run_out '", EVALUATE "classes --retrieval %s --qrels %s/same.tsv --run_out %s/same.tsv", test_folder,
+		       test_folder, test_folder, test_folder);
 }
 
 /* What an annotator rejected or skipped in Prodigy is no label; to be predicted, it is a text like any other. */
@@ -308,6 +332,7 @@ int main(void)
 		cmocka_unit_test(rejected_labels_are_left_out),
 		cmocka_unit_test(ids_are_repeated_as_they_are),
 		cmocka_unit_test(columns_may_be_named),
+		cmocka_unit_test(options_belong_to_an_evaluation),
 		cmocka_unit_test(pauses_change_no_answer),
 		cmocka_unit_test(texts_are_answered_one_by_one),
 	};

@@ -124,6 +124,17 @@ static void odd_files_have_the_same_rows(void **state)
 	buffer_release(&text);
 }
 
+/* A quote within a field that is not quoted begins nothing, so pieces end between rows. */
+static void pieces_end_between_rows(void **state)
+{
+	struct buffer text = {0};
+	buffer_text(&text, "text,label\n5\" screen,1\n");
+	for (int i = 0; i < 20; i++)
+		buffer_format(&text, "\"row %d,\nof two lines\",0\n", i);
+	assert_read_alike("quotes.csv", text.data, text.size);
+	buffer_release(&text);
+}
+
 static void assert_rows(const char *name, const char *text, const char *expected)
 {
 	struct bad_records bad = {.skip = false};
@@ -161,6 +172,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(odd_files_have_the_same_rows),
+		cmocka_unit_test(pieces_end_between_rows),
 		cmocka_unit_test(lines_end_where_they_seem_to),
 		cmocka_unit_test(empty_lines_of_a_single_column_are_rows),
 	};

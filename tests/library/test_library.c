@@ -509,6 +509,29 @@ static void warnings_go_to_the_caller(void **state)
 	bertc_tokenizer_close(tokenizer);
 }
 
+/* RoBERTa's pairs have four special tokens. */
+static void lengths_of_pairs(void **state)
+{
+	static const char words[] =
+		"{\"post_processor\": {\"type\": \"RobertaProcessing\", \"sep\": [\"</s>\", 2], \"cls\": [\"<s>\", 0]},"
+		" \"model\": {\"type\": \"BPE\", \"merges\": [], \"vocab\": {\"<s>\": 0, \"<pad>\": 1, \"</s>\": 2,"
+		" \"<unk>\": 3, \"<mask>\": 4, \"a\": 5, \"b\": 6}}}";
+	const char *const texts[] = {"ab"}, *const pairs[] = {"ba"};
+	const int32_t shortest[] = {0, 2, 2, 2};
+	bertc_encode_options options = {.size = sizeof options, .max_length = 3};
+	bertc_tokenizer *tokenizer;
+	bertc_tokens *tokens;
+	assert_ok(file_write(test_path("tokenizer.json"), words, strlen(words)));
+	assert_bertc(bertc_tokenizer_open(test_path("tokenizer.json"), NULL, &tokenizer, error));
+	assert_refused(BERTC_ERROR_USAGE, "no room for 4 special tokens",
+		       bertc_tokenizer_encode(tokenizer, texts, pairs, 1, &options, &tokens, error));
+	options.max_length = 4;
+	assert_bertc(bertc_tokenizer_encode(tokenizer, texts, pairs, 1, &options, &tokens, error));
+	assert_ids(tokens, 0, shortest, 4);
+	bertc_tokens_free(tokens);
+	bertc_tokenizer_close(tokenizer);
+}
+
 /* ---- Threads and processes ---- */
 
 struct shared {
@@ -683,6 +706,7 @@ int main(void)
 		cmocka_unit_test(the_tokenizer_refuses_what_is_wrong),
 		cmocka_unit_test(a_model_refuses_what_is_wrong),
 		cmocka_unit_test(warnings_go_to_the_caller),
+		cmocka_unit_test(lengths_of_pairs),
 		cmocka_unit_test(threads_share_handles),
 		cmocka_unit_test(a_forked_child_does_not_hang),
 		cmocka_unit_test(it_shows_its_own_functions_alone),

@@ -1097,6 +1097,28 @@ static void a_pair_fails_its_request_alone(void **state)
 	answer_release(&answer);
 }
 
+/* A question is cut to the length that it had in training, unless nothing may be cut. */
+static void long_questions(void **state)
+{
+	static const char record[] = "{\"task\": \"squad\", \"max_seq_length\": 32, \"squad\": {\"max_query_length\": 4}}",
+			  question[] = "{\"question\": \"waa wab wac wad waa\", \"context\": \"wab\"}",
+			  short_one[] = "{\"question\": \"waa wab wac wad\", \"context\": \"wab\"}";
+	const struct head spans = {
+		.input = INPUT_ALL_ROWS, .outputs = 2, .loss = LOSS_SEGMENT, .coefficient = 1, .name = "qa_outputs"};
+	make_task_model("brief", "BertForQuestionAnswering", &spans, NULL, NULL);
+	assert_ok(file_write(test_path("brief/bertc_task.json"), record, strlen(record)));
+	for (int cuts = 0; cuts < 2; cuts++) {
+		char arguments[400];
+		struct server server;
+		snprintf(arguments, sizeof arguments, "--model %s/brief --threads 1 --precision fp32 --auto_truncate %s",
+			 test_folder, cuts ? "true" : "false");
+		server_start(&server, arguments);
+		assert_answer(&server, 200, "/answer", short_one, "\"answer\"");
+		assert_answer(&server, cuts ? 200 : 422, "/answer", question, cuts ? "\"answer\"" : "1 of the questions");
+		server_stop(&server);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1130,6 +1152,7 @@ int main(void)
 		cmocka_unit_test(a_served_model_stays_as_it_was_loaded),
 		cmocka_unit_test(an_answer_that_is_no_number_fails_its_request_alone),
 		cmocka_unit_test(a_pair_fails_its_request_alone),
+		cmocka_unit_test(long_questions),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

@@ -222,6 +222,7 @@ static enum status squad_encode(struct task_state *state, struct task_set *set)
 			squad_features_log(&part->features, part->path);
 		TRY_GOTO(encode_part(set, part, ids, segments), done);
 		set->answer_count += part->set.question_count;
+		set->cut_questions += part->features.cut_questions;
 	}
 	status = OK;
 done:

@@ -265,6 +265,8 @@ static enum status list_old(const struct token_files *files, struct vocab *vocab
 enum status token_files_list_added(const struct token_files *files, struct vocab *vocab)
 {
 	const struct json *decoder = json_member(files->config.root, "added_tokens_decoder");
+	if (decoder && decoder->kind != JSON_OBJECT)
+		return error_set(ERR_DATA, "'%s': \"added_tokens_decoder\" is not an object", files->config_path);
 	for (const struct json *token = decoder ? decoder->first_child : NULL; token; token = token->next) {
 		const char *content = content_of(token);
 		int32_t id = content ? vocab_find(vocab, content, strlen(content)) : -1;

@@ -411,6 +411,9 @@ static enum status compare(struct comparison *c, const struct json *root)
 {
 	const struct json *model = NULL, *added = json_member(root, "added_tokens");
 	TRY(find_model(root, c->path, &model));
+	if (model->kind != JSON_OBJECT)
+		return error_set(ERR_DATA, "'%s': its vocabulary is not an object of entries and ids, as vocab.txt beside it needs",
+				 c->path);
 	for (const struct json *entry = model->first_child; entry; entry = entry->next) {
 		if (entry->kind != JSON_NUMBER || !entry->is_integer)
 			return error_set(ERR_DATA, "'%s': the id of '%.200s' is not a number", c->path, entry->key);
