@@ -193,8 +193,8 @@ static bool check_numbers(const struct model_work *work, struct api_error *error
 	if (numbers <= NUMBERS_MOST)
 		return true;
 	return api_fail(error, FAULT_INPUT, inputs_of(work->request),
-			"the %lld tokens in %lld texts have more than %d numbers: send the texts in parts",
-			(long long)work->token_count, (long long)work->job.count, NUMBERS_MOST);
+			"the answer to the request's %lld texts would have more than %d numbers: send them in parts",
+			(long long)work->job.count, NUMBERS_MOST);
 }
 
 bool model_work_make(struct model_work *out, const struct models *models, const struct api_request *request, bool truncates,

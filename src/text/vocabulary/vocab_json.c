@@ -412,7 +412,8 @@ static enum status compare(struct comparison *c, const struct json *root)
 	const struct json *model = NULL, *added = json_member(root, "added_tokens");
 	TRY(find_model(root, c->path, &model));
 	if (model->kind != JSON_OBJECT)
-		return error_set(ERR_DATA, "'%s': its vocabulary is not an object of entries and ids, as vocab.txt beside it needs",
+		return error_set(ERR_DATA,
+				 "'%s': its vocabulary is not an object of entries and ids, as vocab.txt beside it needs",
 				 c->path);
 	for (const struct json *entry = model->first_child; entry; entry = entry->next) {
 		if (entry->kind != JSON_NUMBER || !entry->is_integer)
