@@ -96,6 +96,7 @@ static void refusals(void **state)
 						 {"--label_smoothing 0.1", "fits its head to the labels as they are"},
 						 {"--min_score 0.9", "does not calibrate"},
 						 {"--folds 2 --fold 1", "is a single run"},
+						 {"--pooling splade", "needs vectors, and SPLADE weighs words"},
 						 {"--metric f1", "chooses no checkpoint"},
 						 {"--best_by dev", "chooses no checkpoint"},
 						 {"--save_best", "chooses no checkpoint"},

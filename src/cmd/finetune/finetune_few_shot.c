@@ -59,6 +59,22 @@ static const struct {
 	{"early_stopping_patience", "chooses no checkpoint", NULL},
 };
 
+/* The head reads vectors. */
+static enum status check_vectors(const struct few_shot *self)
+{
+	const struct finetune_settings *settings = self->options->settings;
+	struct sentence_folder folder = {0};
+	struct buffer scratch = {0};
+	enum status status = sentence_folder_read(&folder, settings->labeled.model);
+	bool weighs_words =
+		folder.pooling == POOLING_SPLADE || strcmp(options_value(self->options, "pooling", &scratch), "splade") == 0;
+	sentence_folder_release(&folder);
+	buffer_release(&scratch);
+	if (status == OK && weighs_words)
+		return refuse("needs vectors, and SPLADE weighs words", "give an embedding model, and no --pooling splade");
+	return status;
+}
+
 static enum status check(const struct few_shot *self)
 {
 	char advice[64];
@@ -72,7 +88,7 @@ static enum status check(const struct few_shot *self)
 		if (options_said(self->options, refused[i].option))
 			return refuse(refused[i].why, refused[i].advice ? refused[i].advice : advice);
 	}
-	return OK;
+	return check_vectors(self);
 }
 
 /* The model is now this folder, which has its own vocabulary and configuration. */
