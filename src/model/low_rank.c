@@ -1,5 +1,4 @@
-/* Adds products of small matrices to weights, and computes their gradients: on the host, since they are a small part of a step.
- */
+/* Adds products of small matrices to weights, and computes their gradients: on the host, by all threads of the pool. */
 #include "model/low_rank.h"
 
 #include <math.h>
@@ -21,22 +20,6 @@ void low_rank_add(double *w, const double *a, const double *b, int64_t rows, int
 			double factor = scale * b[i * rank + k];
 			for (int64_t j = 0; j < columns; j++)
 				w[i * columns + j] += factor * a[k * columns + j];
-		}
-}
-
-/* da (rank,columns) += s B' dw, db (rows,rank) += s dw A' */
-static void add_gradients(const double *dw, const double *a, const double *b, int64_t rows, int64_t columns, int64_t rank,
-			  double scale, double *da, double *db)
-{
-	for (int64_t i = 0; i < rows; i++)
-		for (int64_t k = 0; k < rank; k++) {
-			const double *row = dw + i * columns;
-			double factor = scale * b[i * rank + k], sum = 0;
-			for (int64_t j = 0; j < columns; j++) {
-				da[k * columns + j] += factor * row[j];
-				sum += row[j] * a[k * columns + j];
-			}
-			db[i * rank + k] += scale * sum;
 		}
 }
 
@@ -217,41 +200,116 @@ void low_rank_free(struct model *model)
 
 /* ---- Each step ---- */
 
+/* Rows or columns of a task. */
+enum { PART = 32 };
+
 /* A matrix on the host, with its A and B: views of the model's buffer. */
 struct on_host {
+	const struct model *model;
 	const struct parameter *base, *a, *b;
-	double *w, *a_values, *b_values, *rest;
+	double *w, *a_values, *b_values, *da, *db;
+	const struct tensor *from, *to; /* of w; the rows there */
+	int64_t from_first, to_first;
+	int64_t rank; /* 0: nothing is added to w */
 };
 
 static struct on_host on_host(const struct model *model, const struct adapted *adapted)
 {
-	struct on_host out = {.base = &model->parameters[adapted->base],
+	struct on_host out = {.model = model,
+			      .base = &model->parameters[adapted->base],
 			      .a = &model->parameters[adapted->a],
 			      .b = &model->parameters[adapted->a + 1],
-			      .w = model->low_rank_numbers};
+			      .w = model->low_rank_numbers,
+			      .rank = model->heads.low_rank.rank};
 	out.a_values = out.w + out.base->count;
 	out.b_values = out.a_values + out.a->count;
-	out.rest = out.b_values + out.b->count;
+	out.da = out.b_values + out.b->count;
+	out.db = out.da + out.a->count;
 	get(model->backend, &model->slab, out.a->offset, out.a->count, out.a_values);
 	get(model->backend, &model->slab, out.b->offset, out.b->count, out.b_values);
 	return out;
 }
 
+static int64_t part_end(int64_t part, int64_t count)
+{
+	return (part + 1) * PART < count ? (part + 1) * PART : count;
+}
+
+/* Rows of w + s B A. */
+static void sum_rows(void *context, int64_t part, int worker)
+{
+	const struct on_host *h = context;
+	const struct backend *be = h->model->backend;
+	int64_t columns = h->base->columns, first = part * PART, rows = part_end(part, h->base->rows) - first;
+	double *w = h->w + first * columns;
+	(void)worker;
+	get(be, h->from, h->from_first + first * columns, rows * columns, w);
+	if (h->rank > 0)
+		low_rank_add(w, h->a_values, h->b_values + first * h->rank, rows, columns, h->rank,
+			     low_rank_scale(&h->model->heads.low_rank));
+	put(be, h->to, h->to_first + first * columns, rows * columns, w);
+}
+
+/* Rows of db (rows,rank) += s dw A', which also fetches those of dw. Four sums at a time, as each waits for its own last one. */
+static void b_gradient(void *context, int64_t part, int worker)
+{
+	const struct on_host *h = context;
+	int64_t columns = h->base->columns, first = part * PART, end = part_end(part, h->base->rows);
+	double scale = low_rank_scale(&h->model->heads.low_rank);
+	(void)worker;
+	get(h->model->backend, h->from, h->from_first + first * columns, (end - first) * columns, h->w + first * columns);
+	for (int64_t i = first; i < end; i++)
+		for (int64_t k = 0; k < h->rank; k += 4) {
+			const double *row = h->w + i * columns, *a[4];
+			double sums[4] = {0};
+			for (int64_t m = 0; m < 4; m++)
+				a[m] = h->a_values + (k + m < h->rank ? k + m : k) * columns;
+			for (int64_t j = 0; j < columns; j++)
+				for (int m = 0; m < 4; m++)
+					sums[m] += row[j] * a[m][j];
+			for (int64_t m = 0; m < 4 && k + m < h->rank; m++)
+				h->db[i * h->rank + k + m] += scale * sums[m];
+		}
+}
+
+/* Columns of da (rank,columns) += s B' dw. */
+static void a_gradient(void *context, int64_t part, int worker)
+{
+	const struct on_host *h = context;
+	int64_t columns = h->base->columns, first = part * PART, end = part_end(part, columns);
+	double scale = low_rank_scale(&h->model->heads.low_rank);
+	(void)worker;
+	for (int64_t i = 0; i < h->base->rows; i++)
+		for (int64_t k = 0; k < h->rank; k++) {
+			double factor = scale * h->b_values[i * h->rank + k];
+			for (int64_t j = first; j < end; j++)
+				h->da[k * columns + j] += factor * h->w[i * columns + j];
+		}
+}
+
+static void run_parts(const struct on_host *h, int64_t count, pool_task *task)
+{
+	pool_run(h->model->backend->pool, (count + PART - 1) / PART, task, (void *)(uintptr_t)h);
+}
+
 /* Copies the weight as it is in the slab, of which only some rows may be adapted: query and value, but not key. */
 static void copy_base(const struct model *model, const struct adapted *adapted)
 {
-	const struct parameter *base = &model->parameters[adapted->base];
-	for (int64_t row = adapted->row; row > 0; row -= base->rows)
-		base--;
-	for (int64_t row = 0; row < adapted->weight->master.rows; row += base++->rows) {
-		get(model->backend, &model->slab, base->offset, base->count, model->low_rank_numbers);
-		put(model->backend, &adapted->weight->master, row * base->columns, base->count, model->low_rank_numbers);
+	struct on_host h = on_host(model, adapted);
+	for (int64_t row = adapted->row; row > 0; row -= h.base->rows)
+		h.base--;
+	h.from = &model->slab;
+	h.to = &adapted->weight->master;
+	h.rank = 0;
+	for (int64_t row = 0; row < adapted->weight->master.rows; row += h.base++->rows) {
+		h.from_first = h.base->offset;
+		h.to_first = row * h.base->columns;
+		run_parts(&h, h.base->rows, sum_rows);
 	}
 }
 
 void low_rank_apply(struct model *model, struct replica *replica, int32_t layer)
 {
-	const struct low_rank *low_rank = &model->heads.low_rank;
 	for (int64_t i = 0; i < model->adapted_count; i++) {
 		const struct adapted *adapted = &model->adapted[i];
 		struct weight *weight = adapted->weight;
@@ -259,11 +317,12 @@ void low_rank_apply(struct model *model, struct replica *replica, int32_t layer)
 			continue;
 		if (i == 0 || model->adapted[i - 1].weight != weight)
 			copy_base(model, adapted);
-		struct on_host host = on_host(model, adapted);
-		get(model->backend, &model->slab, host.base->offset, host.base->count, host.w);
-		low_rank_add(host.w, host.a_values, host.b_values, host.base->rows, host.base->columns, low_rank->rank,
-			     low_rank_scale(low_rank));
-		put(model->backend, &weight->master, adapted->row * weight->master.columns, host.base->count, host.w);
+		struct on_host h = on_host(model, adapted);
+		h.from = &model->slab;
+		h.from_first = h.base->offset;
+		h.to = &weight->master;
+		h.to_first = adapted->row * weight->master.columns;
+		run_parts(&h, h.base->rows, sum_rows);
 		if (i + 1 == model->adapted_count || model->adapted[i + 1].weight != weight)
 			weights_refresh(replica, &weight, 1);
 	}
@@ -277,24 +336,23 @@ void low_rank_apply_all(struct model *model, struct replica *replica)
 
 void low_rank_backward(const struct model *model, int32_t layer, bool overwrite)
 {
-	const struct low_rank *low_rank = &model->heads.low_rank;
 	for (int64_t i = 0; i < model->adapted_count; i++) {
 		const struct adapted *adapted = &model->adapted[i];
-		const struct weight *weight = adapted->weight;
 		if (model->parameters[adapted->base].layer != layer)
 			continue;
-		struct on_host host = on_host(model, adapted);
-		double *da = host.rest, *db = da + host.a->count;
-		get(model->backend, &weight->gradient, adapted->row * weight->gradient.columns, host.base->count, host.w);
-		if (overwrite)
-			memset(da, 0, (size_t)(host.a->count + host.b->count) * sizeof *da);
-		else
-			get(model->backend, &model->gradients, host.a->offset - model->frozen_elements, host.a->count, da);
-		if (!overwrite)
-			get(model->backend, &model->gradients, host.b->offset - model->frozen_elements, host.b->count, db);
-		add_gradients(host.w, host.a_values, host.b_values, host.base->rows, host.base->columns, low_rank->rank,
-			      low_rank_scale(low_rank), da, db);
-		put(model->backend, &model->gradients, host.a->offset - model->frozen_elements, host.a->count, da);
-		put(model->backend, &model->gradients, host.b->offset - model->frozen_elements, host.b->count, db);
+		struct on_host h = on_host(model, adapted);
+		h.from = &adapted->weight->gradient;
+		h.from_first = adapted->row * h.from->columns;
+		int64_t first = h.a->offset - model->frozen_elements, second = h.b->offset - model->frozen_elements;
+		if (overwrite) {
+			memset(h.da, 0, (size_t)(h.a->count + h.b->count) * sizeof *h.da);
+		} else {
+			get(model->backend, &model->gradients, first, h.a->count, h.da);
+			get(model->backend, &model->gradients, second, h.b->count, h.db);
+		}
+		run_parts(&h, h.base->rows, b_gradient);
+		run_parts(&h, h.base->columns, a_gradient);
+		put(model->backend, &model->gradients, first, h.a->count, h.da);
+		put(model->backend, &model->gradients, second, h.b->count, h.db);
 	}
 }
