@@ -40,26 +40,43 @@ class Dataset:
 
 
 def _reader(data: Any, columns: Sequence[str] | None) -> Callable[[], Iterator[Row]]:
-    if isinstance(data, (str, os.PathLike)):
-        return _file_reader(os.fspath(data))
-    if hasattr(data, "itertuples"):  # pandas
-        names = [str(name) for name in data.columns]
-        return lambda: (dict(zip(names, row)) for row in data.itertuples(index=False, name=None))
-    if hasattr(data, "iter_rows"):  # Polars
-        return lambda: data.iter_rows(named=True)
-    if hasattr(data, "to_batches"):
-        return lambda: _batch_rows(data.to_batches())
-    if hasattr(data, "read_next_batch"):
-        return lambda: _batch_rows(data)
-    if isinstance(data, Mapping):
-        if isinstance(getattr(data, "column_names", None), Mapping):
-            raise TypeError(f"this {type(data).__name__} has several sets: give one of {list(data)}")
-        return lambda: _column_rows(data)
+    table = _table_reader(data)
+    if table is not None:
+        if columns is not None:
+            raise TypeError(f"columns names the values of tuples; those of a {type(data).__name__} have names: select among them beforehand")
+        return table
     if not isinstance(data, Iterable) or isinstance(data, (bytes, bytearray)):
         raise TypeError(f"a Dataset is made of rows, not of {type(data).__name__}")
     features = getattr(data, "features", None) or {}
     classes = {name: feature for name, feature in features.items() if _class_names(feature)}
+    if features and hasattr(data, "with_format"):
+        data = data.with_format(None)  # of the package datasets: values of Python, not tensors or tables
     return lambda: (_named(_row(item, columns, number), classes) for number, item in enumerate(data))
+
+
+def _table_reader(data: Any) -> Callable[[], Iterator[Row]] | None:
+    """The rows of data whose columns have names; None for other rows."""
+    if isinstance(data, (str, os.PathLike)):
+        return _file_reader(os.fspath(data))
+    if hasattr(data, "itertuples"):  # pandas
+        names = _distinct([str(name) for name in data.columns])
+        return lambda: (dict(zip(names, row)) for row in data.itertuples(index=False, name=None))
+    if hasattr(data, "iter_rows"):  # Polars
+        return lambda: data.iter_rows(named=True)
+    if hasattr(data, "to_batches") or hasattr(data, "read_next_batch"):  # Arrow
+        _distinct(data.schema.names)
+        return lambda: _batch_rows(data.to_batches() if hasattr(data, "to_batches") else data)
+    if isinstance(data, Mapping):
+        if isinstance(getattr(data, "column_names", None), Mapping):
+            raise TypeError(f"this {type(data).__name__} has several sets: give one of {list(data)}")
+        return lambda: _column_rows(data)
+    return None
+
+
+def _distinct(names: list[str]) -> list[str]:
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"several columns are called {twice[0]!r}: rename them, or drop all but one")
+    return names
 
 
 def _file_reader(path: str) -> Callable[[], Iterator[Row]]:
@@ -89,6 +106,8 @@ def _column_rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[Row]:
 
 def _row(item: Any, columns: Sequence[str] | None, number: int) -> Row:
     if isinstance(item, Mapping):
+        if columns is not None:
+            raise TypeError(f"columns names the values of tuples, and row {number} is a {type(item).__name__}, whose values have names")
         return dict(item)
     if columns is None:
         if isinstance(item, str):

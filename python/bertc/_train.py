@@ -61,8 +61,9 @@ def _train(command: str, callback: Callback | None, options: Mapping[str, Any]) 
         out = _out_folder(line)
         for data, path in sets:
             data.save(path)
-        code = _run(line, _Metrics(out), callback)
-    return _results(out) | {"out": out, "finished": code == 0}
+        place = os.path.abspath(out)  # the callback may change the process's folder
+        code = _run(line, _Metrics(place), callback)
+    return _results(place) | {"out": out, "finished": code == 0}
 
 
 def _arguments(options: Mapping[str, Any], room: str, sets: list[tuple[Dataset, str]]) -> list[str]:
@@ -161,11 +162,13 @@ def _run(line: list[str], metrics: _Metrics, callback: Callback | None) -> int:
         preexec_fn=begin,
     )
     assert child.stdout is not None
+    said_more = select.poll()  # unlike select(), for any number of open files
+    said_more.register(child.stdout, select.POLLIN)
     raised: BaseException | None = None
     rest, failed = b"", list[str]()
     while True:
         try:
-            said = os.read(child.stdout.fileno(), 1 << 16) if select.select([child.stdout], [], [], _POLL_SECONDS)[0] else None
+            said = os.read(child.stdout.fileno(), 1 << 16) if said_more.poll(1000 * _POLL_SECONDS) else None
             *lines, rest = (rest + (said or b"")).split(b"\n")
             for text in [item.decode(errors="replace") for item in lines]:
                 if failed or text.startswith("bertc: "):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import resource
 import signal
 import tempfile
 import threading
@@ -129,6 +130,19 @@ class Training(unittest.TestCase):
         thread.join()
         self.assertEqual(results[0]["step"], 2)
 
+    def test_many_open_files(self) -> None:
+        least, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if most < 1200:
+            self.skipTest(f"only {most} files may be open")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1200, most))
+        files = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+        try:
+            self.assertEqual(finetune("files", num_train_steps=1)["step"], 1)
+        finally:
+            for file in files:
+                os.close(file)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (least, most))
+
     def test_stops_when_python_is_killed(self) -> None:
         child = os.fork()
         if child == 0:
@@ -186,6 +200,9 @@ class Datasets(unittest.TestCase):
         ):
             with self.assertRaisesRegex(kind, words):
                 self.lines(data)
+        for named in ([{"text": "a"}], {"text": ["a"]}):
+            with self.assertRaisesRegex(TypeError, "columns names the values of tuples"):
+                self.lines(named, ["text"])
 
     def test_class_numbers_become_names(self) -> None:
         class ClassLabel:
@@ -210,6 +227,7 @@ class Datasets(unittest.TestCase):
             ("pandas", lambda module: module.DataFrame(rows)),
             ("polars", lambda module: module.DataFrame(rows)),
             ("datasets", lambda module: module.Dataset.from_list(rows)),
+            ("datasets", lambda module: module.Dataset.from_list(rows).with_format("numpy")),
             ("pyarrow", lambda module: module.Table.from_pylist(rows)),
             ("pyarrow", lambda module: module.Table.from_pylist(rows).to_reader()),
             ("pyarrow", files),
@@ -220,6 +238,9 @@ class Datasets(unittest.TestCase):
                 except ImportError:
                     self.skipTest(f"no {name}")
                 self.assertEqual(self.lines(make(module)), rows)
+                if name == "pandas":
+                    with self.assertRaisesRegex(ValueError, "several columns are called 'text'"):
+                        self.lines(module.DataFrame([["a", "b"]], columns=["text", "text"]))
 
 
 @unittest.skipUnless(answers, "needs NumPy and libbertc")

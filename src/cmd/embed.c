@@ -63,7 +63,8 @@ static const struct option embed_options[] = {
 	{ROW(layers, ROLE_RESULT, "LIST"), .fallback_text = "-1, with --format google -1,-2,-3,-4",
 	 .help = "layers whose vectors are concatenated: -1 is the last layer, 1 the first, 0 the embeddings"},
 	{ROW(truncate_dim, ROLE_RESULT, "N"), .range = "1..", .fallback_text = "as the folder says, else all",
-	 .help = "keep only this many numbers of each vector, after normalization"},
+	 .help = "keep only this many numbers of each vector; --normalize gives what is kept a length of 1, a folder's own "
+	 "normalization the whole vector"},
 	{ROW(max_active_dims, ROLE_RESULT, "N"), .range = "1..", .fallback_text = "all",
 	 .help = "with --pooling splade: keep only so many of a text's weights, the largest"},
 	{ROW(vector_type, ROLE_RESULT, "NAME"), .range = "float32|int8|uint8|binary|ubinary", .fallback = "float32",
@@ -109,6 +110,7 @@ struct embed {
 	struct encoder_answers answers;
 	enum vector_file format;
 	bool normalize;
+	int64_t normalized; /* numbers that get a length of 1: with --normalize, those that are kept */
 	int32_t layers[LAYERS_MOST], said_layers[LAYERS_MOST], layer_count; /* counted from 0; as the user named them */
 	int64_t width, dimensions;                                          /* values of a vector; values that are kept */
 	float *vector;                                                      /* [width]: of a text in several windows */
@@ -306,6 +308,7 @@ static enum status prepare(struct embed *embed, const struct options *options)
 	embed->dimensions = settings->truncate_dim > 0 ? settings->truncate_dim : embed->folder.truncate_dim;
 	if (embed->dimensions == 0 || (settings->truncate_dim == 0 && embed->dimensions > embed->width))
 		embed->dimensions = embed->width;
+	embed->normalized = options_given(options, "normalize") ? embed->dimensions : embed->width;
 	if (embed->dimensions > embed->width)
 		return error_set(ERR_USAGE, "--truncate_dim %lld: a vector has %lld numbers", (long long)embed->dimensions,
 				 (long long)embed->width);
@@ -341,7 +344,7 @@ static float *vector_of(struct embed *embed, const struct text_chunk *texts, con
 		vector = embed->vector;
 	}
 	if (embed->normalize)
-		pooling_normalize(vector, embed->width);
+		pooling_normalize(vector, embed->normalized);
 	return vector;
 }
 

@@ -317,6 +317,15 @@ static void sentence_folders_decide(void **state)
 		assert_true(folder[5 + c] == options[columns + c]);
 	free(folder);
 	free(options);
+	/* What is kept has a length of 1 if that is asked for. */
+	assert_program(0, "", "embed --model %s/model --precision fp32 --pooling cls --normalize --truncate_dim 5 %s/few.txt",
+		       test_folder, test_folder);
+	folder = printed_vectors(&rows, &columns);
+	length = 0;
+	for (int64_t c = 0; c < columns; c++)
+		length += folder[c] * folder[c];
+	assert_near(length, 1, 1e-6);
+	free(folder);
 	assert_program(2, "no prompt of that name", "embed --model %s/sentences --prompt_name passage %s/few.txt", test_folder,
 		       test_folder);
 	assert_said("it has: query");
