@@ -45,7 +45,7 @@ struct json_records {
 	struct name_list *keys;                                 /* collects the paths of strings ("a.b"), each once; or NULL */
 	struct buffer path;                                     /* of the key just read, while keys are collected */
 	size_t path_ends[DEPTH_LIMIT + 1];                      /* size of the path at each open bracket */
-	bool in_array;                                          /* the file is one array of records */
+	enum { NO_ARRAY, IN_ARRAY, AFTER_ARRAY } array;         /* the file is one array of records */
 	bool passing_line;                                      /* after damage, up to the next '\n' */
 	int64_t line;
 	struct buffer key, literal;
@@ -251,10 +251,14 @@ static enum status begin_record(struct records *records, char c, int64_t offset)
 {
 	struct json_records *json = records->state;
 
-	if (json->in_array && (c == ',' || c == ']'))
+	if (json->array == AFTER_ARRAY)
+		return damage(records, offset, "something follows the end of the list");
+	if (json->array == IN_ARRAY && (c == ',' || c == ']')) {
+		json->array = c == ']' ? AFTER_ARRAY : IN_ARRAY;
 		return OK;
-	if (c == '[' && !json->in_array) {
-		json->in_array = true;
+	}
+	if (c == '[' && json->array == NO_ARRAY) {
+		json->array = IN_ARRAY;
 		return OK;
 	}
 	if (c != '{')
@@ -437,6 +441,8 @@ static enum status json_finish(struct records *records)
 	struct json_records *json = records->state;
 	if (json->expect != EXPECT_RECORD)
 		return damage(records, records->offset, "the file ends within a record");
+	if (json->array == IN_ARRAY)
+		return damage(records, records->offset, "the list of records has no end");
 	return OK;
 }
 

@@ -149,7 +149,7 @@ int history_set(struct history *history, const char *name)
 		if (strncmp(history->sets[i], name, sizeof history->sets[i] - 1) == 0)
 			return i;
 	if (history->set_count == HISTORY_SETS)
-		return HISTORY_SETS - 1;
+		return HISTORY_SETS;
 	snprintf(history->sets[history->set_count], sizeof history->sets[0], "%s", name);
 	return history->set_count++;
 }
@@ -207,7 +207,10 @@ static enum status add_evaluation(struct history *history, const struct json *ob
 	char prefix[512];
 	struct history_table *table = &history->evaluations;
 	int length = snprintf(prefix, sizeof prefix, "eval_%.400s%s", set, *set ? "_" : "");
-	TRY(evaluation_row(history, history_set(history, set), number(object, "step")));
+	int index = history_set(history, set);
+	if (index == HISTORY_SETS)
+		return OK;
+	TRY(evaluation_row(history, index, number(object, "step")));
 	for (int c = 0; c < HISTORY_LOSS; c++)
 		TRY(set_value(table, c, number(object, common_names[c])));
 	for (const struct json *item = object->first_child; item; item = item->next) {

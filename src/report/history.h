@@ -51,7 +51,8 @@ struct history_event {
 	char text[FINDING_TEXT_BYTES], advice[FINDING_ADVICE_BYTES];
 };
 
-#define HISTORY_SETS 16
+#define HISTORY_SETS 256
+#define HISTORY_SET_NAME 256
 struct history {
 	char names[HISTORY_COLUMNS][HISTORY_NAME];
 	int column_count;
@@ -61,7 +62,7 @@ struct history {
 	int64_t evaluation_set_capacity;
 	struct history_event *events;
 	int64_t event_count, event_capacity;
-	char sets[HISTORY_SETS][48]; /* names of evaluation sets; "" = the unnamed one, which runs are judged by */
+	char sets[HISTORY_SETS][HISTORY_SET_NAME]; /* names of evaluation sets; "" = the unnamed one, which runs are judged by */
 	int set_count;
 };
 
@@ -78,7 +79,7 @@ int history_column(const struct history *history, const char *name);
 double history_value(const struct history_table *table, int64_t row, int column);
 /* Whether any row has a finite number in this column. */
 bool history_has(const struct history_table *table, int column);
-/* Index of an evaluation set, which is added if new. When HISTORY_SETS are in use, new ones share the last index. */
+/* Index of an evaluation set, which is added if new; HISTORY_SETS for new ones when there are so many: they are left out. */
 int history_set(struct history *history, const char *name);
 /* The set to judge a run by: the one without a name, or else the first. */
 int history_main_set(const struct history *history);

@@ -93,6 +93,8 @@ static void test_json(void **state)
 	      "[] é😀\"\\/\b\f\r\t|");
 	reads(RECORDS_JSON, "text", "\x1E{\"text\": \"a\"}\n\x1E{\"text\": \"b\"}\n", "[] a|[] b|"); /* a sequence of RFC 7464 */
 	reads(RECORDS_JSON, "text", "[{\"text\": \"a\"}, {\"text\": \"b\"}]", "[] a|[] b|");
+	refuses(RECORDS_JSON, "[{\"text\": \"a\"},\n", "the list of records has no end");
+	refuses(RECORDS_JSON, "[{\"text\": \"a\"}]\n{\"text\": \"b\"}", "something follows the end of the list");
 	reads(RECORDS_JSON, "body.text", "{\"text\": \"x\", \"body\": {\"n\": [1, {\"text\": \"y\"}], \"text\": \"a\"}}",
 	      "[] a|");
 	reads(RECORDS_JSON, "body.text", "{\"body\": \"x\", \"other\": {\"text\": \"y\"}} {\"body.text\": \"b\"}", "-[] |[] b|");
