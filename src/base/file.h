@@ -47,6 +47,9 @@ MUST_USE enum status folder_list(const char *path, struct name_list *out);
 /* Expands a file, a folder (all regular files below it, except hidden files and folders of runs), a glob, or "-" into files,
  * appended to `out` in byte order. If nothing is found, the result is ERR_USAGE naming the pattern. */
 MUST_USE enum status path_expand(const char *pattern, struct name_list *out);
+/* Expands each of a list. Folders of runs that a glob matches, or that are among several names, as those a shell makes of "*",
+ * are left out. */
+MUST_USE enum status path_expand_all(const char *const *patterns, int64_t count, struct name_list *out);
 
 /* A file under construction: written next to its target under a temporary name, then fsynced and renamed, so that a reader sees
  * either the old file or the complete new one. Buffered. */

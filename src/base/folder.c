@@ -18,6 +18,7 @@
 #include "base/missing_path.h"
 #include "base/path_internal.h"
 
+#define LOCK_NAME ".lock"
 #define BRACES_MAX 10000 /* maximum number of patterns that one with braces may expand to */
 
 enum status name_list_add(struct name_list *list, const char *name)
@@ -205,10 +206,10 @@ struct ancestor {
 	ino_t number;
 };
 
-static bool is_run_folder(const char *path)
+static bool folder_has(const char *path, const char *name)
 {
-	char mark[PATH_BYTES];
-	return path_join(mark, path, RUN_FOLDER_MARK) == OK && file_exists(mark);
+	char inner[PATH_BYTES];
+	return path_join(inner, path, name) == OK && file_exists(inner);
 }
 
 static enum status expand_folder(const char *path, const struct stat *facts, const struct ancestor *above, struct name_list *out)
@@ -229,7 +230,7 @@ static enum status expand_folder(const char *path, const struct stat *facts, con
 		TRY_GOTO(path_join(inner, path, names.names[i]), done);
 		if (stat(inner, &inner_facts) < 0)
 			TRY_GOTO(error_set_errno(ERR_RESOURCE, "'%s': cannot find or read", inner), done);
-		if (S_ISDIR(inner_facts.st_mode) && is_run_folder(inner))
+		if (S_ISDIR(inner_facts.st_mode) && folder_has(inner, RUN_FOLDER_MARK))
 			continue; /* text may be next to what was made from it, as with --corpus . --out runs/mine */
 		if (S_ISDIR(inner_facts.st_mode))
 			TRY_GOTO(expand_folder(inner, &inner_facts, &here, out), done);
@@ -241,8 +242,9 @@ done:
 	return status;
 }
 
-/* Expands a path that exists: to the files of a folder, or to itself (a pipe or device is what the user asked for). */
-static enum status expand_existing(const char *path, struct name_list *out)
+/* Expands a path that exists: to the files of a folder, or to itself (a pipe or device is what the user asked for). One of many
+ * may be the folder of a run, even the one that is just beginning and has no more than its lock. */
+static enum status expand_existing(const char *path, bool one_of_many, struct name_list *out)
 {
 	struct stat facts;
 	if (stat(path, &facts) < 0) {
@@ -252,9 +254,13 @@ static enum status expand_existing(const char *path, struct name_list *out)
 	}
 	if (!S_ISDIR(facts.st_mode))
 		return name_list_add(out, path);
+	if (one_of_many && folder_has(path, RUN_FOLDER_MARK))
+		return OK;
 	int64_t before = out->count;
 	TRY(expand_folder(path, &facts, NULL, out));
-	return out->count > before ? OK : error_set(ERR_USAGE, "'%s': no files in this folder", path);
+	return out->count > before || (one_of_many && folder_has(path, LOCK_NAME))
+		       ? OK
+		       : error_set(ERR_USAGE, "'%s': no files in this folder", path);
 }
 
 /* Expands a pattern without braces. A folder that cannot be read is an error and is not treated as empty. */
@@ -267,10 +273,11 @@ static enum status expand_glob(const char *pattern, struct name_list *out)
 	if (result != 0)
 		return error_set_errno(ERR_RESOURCE, "'%s': cannot search for matching files", pattern);
 	enum status status = OK;
+	int64_t before = out->count;
 	for (size_t i = 0; i < found.gl_pathc && status == OK; i++)
-		status = expand_existing(found.gl_pathv[i], out);
+		status = expand_existing(found.gl_pathv[i], true, out);
 	globfree(&found);
-	return status;
+	return status != OK || out->count > before ? status : error_set(ERR_USAGE, "'%s': no file matches", pattern);
 }
 
 /* "{a,b}*.txt" becomes "a*.txt" and "b*.txt", each of which must match a file: glob()'s own braces would silently skip one that
@@ -296,7 +303,7 @@ static enum status expand_braces(const char *pattern, int *left, struct name_lis
 	return OK;
 }
 
-enum status path_expand(const char *pattern, struct name_list *out)
+static enum status expand(const char *pattern, bool one_of_many, struct name_list *out)
 {
 	if (!strcmp(pattern, "-"))
 		return name_list_add(out, pattern);
@@ -304,11 +311,24 @@ enum status path_expand(const char *pattern, struct name_list *out)
 	int left = BRACES_MAX;
 	/* A name that exists is taken literally, whatever characters it has. */
 	if (file_exists(pattern) || !strpbrk(pattern, "*?[{~"))
-		TRY(expand_existing(pattern, out));
+		TRY(expand_existing(pattern, one_of_many, out));
 	else
 		TRY(expand_braces(pattern, &left, out));
 	name_list_sort(out, first);
 	return OK;
+}
+
+enum status path_expand(const char *pattern, struct name_list *out)
+{
+	return expand(pattern, false, out);
+}
+
+enum status path_expand_all(const char *const *patterns, int64_t count, struct name_list *out)
+{
+	int64_t before = out->count;
+	for (int64_t i = 0; i < count; i++)
+		TRY(expand(patterns[i], count > 1, out));
+	return count == 0 || out->count > before ? OK : error_set(ERR_USAGE, "'%s': no files in this folder", patterns[0]);
 }
 
 /* ---- Locks ---- */
@@ -332,7 +352,7 @@ enum status folder_lock(const char *path, int *out_descriptor)
 {
 	char lock[PATH_BYTES];
 	int fd, result;
-	TRY(path_join(lock, path, ".lock"));
+	TRY(path_join(lock, path, LOCK_NAME));
 	RETRY(fd, file_operations.open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0666));
 	if (fd < 0)
 		return error_set_errno(file_path_status(), "'%s': cannot lock this folder", path);
@@ -364,13 +384,13 @@ struct file_stamp folder_lock_stamp(const char *path, int descriptor)
 	char lock[PATH_BYTES];
 	if (descriptor >= 0)
 		return file_stamp_of(descriptor);
-	return path_join(lock, path, ".lock") == OK ? file_stamp_at(lock) : (struct file_stamp){0};
+	return path_join(lock, path, LOCK_NAME) == OK ? file_stamp_at(lock) : (struct file_stamp){0};
 }
 
 enum status folder_lock_check(const char *path, const struct file_stamp *taken)
 {
 	char lock[PATH_BYTES];
-	TRY(path_join(lock, path, ".lock"));
+	TRY(path_join(lock, path, LOCK_NAME));
 	struct file_stamp now = file_stamp_at(lock);
 	if (file_stamp_is_same_file(taken, &now))
 		return OK;
@@ -395,7 +415,7 @@ long folder_lock_holder(const char *path)
 	char lock[PATH_BYTES], line[256];
 	struct stat facts;
 	long holder = 0;
-	if (path_join(lock, path, ".lock") != OK || stat(lock, &facts) != 0)
+	if (path_join(lock, path, LOCK_NAME) != OK || stat(lock, &facts) != 0)
 		return 0;
 	FILE *locks = fopen("/proc/locks", "re");
 	while (locks && fgets(line, sizeof line, locks)) {

@@ -405,16 +405,23 @@ static enum status write_smallest(struct document_sink *sink, struct output *out
 	return OK;
 }
 
-/* Sends the current document to its shard, or keeps it as the smallest. */
+static bool is_below_fraction(const struct document_sink *sink, const struct encoded *document)
+{
+	return (double)document->hash * 0x1p-64 < sink->settings->held_out_fraction;
+}
+
+/* Sends the current document to its shard, or keeps it as the smallest. The first one is kept even if it is to be held out, since
+ * there may be no other to train on. */
 static enum status route_document(struct document_sink *sink)
 {
 	struct encoded *current = &sink->current, *smallest = &sink->smallest;
 	struct output *train = &sink->outputs[0], *held_out = &sink->outputs[1];
 	if (sink->output_count == 1)
 		return write_document(sink, train, current);
-	if ((double)current->hash * 0x1p-64 < sink->settings->held_out_fraction) {
+	bool another = sink->held_out_found || (sink->smallest_copies > 0 && current->hash != smallest->hash);
+	if (another && is_below_fraction(sink, current)) {
 		sink->held_out_found = true;
-		TRY(write_smallest(sink, train, sink->smallest_copies));
+		TRY(write_smallest(sink, is_below_fraction(sink, smallest) ? held_out : train, sink->smallest_copies));
 		return write_document(sink, held_out, current);
 	}
 	if (sink->held_out_found)

@@ -151,8 +151,7 @@ enum status line_shard_write(const struct line_shard_settings *settings, struct 
 	struct lines lines = {.settings = settings, .vocab_size = vocab->count, .unknown = vocab->unk, .counts = out};
 	int32_t id_limit = vocab->count * (settings->segmented_words ? 2 : 1);
 	*out = (struct line_shard_counts){0};
-	for (int64_t i = 0; i < settings->path_count; i++)
-		TRY_GOTO(path_expand(settings->paths[i], &files), done);
+	TRY_GOTO(path_expand_all(settings->paths, settings->path_count, &files), done);
 	TRY_GOTO(shard_writer_open(&lines.writer, settings->prefix, id_limit), done);
 	TRY_GOTO(read_all(&lines, &files), done);
 	struct shard_writer *writer = lines.writer;

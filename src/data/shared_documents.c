@@ -19,11 +19,13 @@ static uint64_t hash_lengths(const struct shard *shard, int64_t document)
 
 static uint64_t hash_tokens(const struct shard *shard, int64_t document)
 {
-	int64_t tokens = 0, first = shard_document(shard, document), end = shard_document(shard, document + 1);
-	for (int64_t s = first; s < end; s++)
-		tokens += shard_length(shard, s);
 	size_t width = shard->wide ? 4 : 2;
-	return hash64((const unsigned char *)shard->ids + shard_byte_offset(shard, first), (size_t)tokens * width);
+	uint64_t hash = 0;
+	/* In another program's shards, a document's sentences need not follow one another. */
+	for (int64_t s = shard_document(shard, document); s < shard_document(shard, document + 1); s++)
+		hash = hash64_combine(hash, hash64((const unsigned char *)shard->ids + shard_byte_offset(shard, s),
+						   (size_t)shard_length(shard, s) * width));
+	return hash;
 }
 
 static bool is_empty(const struct shard *shard, int64_t document)

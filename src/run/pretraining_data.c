@@ -211,7 +211,7 @@ static enum status open_data(struct pretraining_data *data)
 	TRY(initial_weights_check_vocab(data->initial, &data->data.vocab));
 	if (start->begins_phase)
 		return check_vocabulary(data);
-	if (start->resumed && data->data.hash != start->data_hash)
+	if (start->resumed && data->data.hash != start->data_hash && data->data.dated_hash != start->data_hash)
 		return error_hinted(error_set(ERR_STATE, "the training data have changed since '%s'", start->checkpoint),
 				    "give the same --corpus, --data, or --input_file as before, or --fresh to start over");
 	return OK;

@@ -329,9 +329,8 @@ static enum status usual_batch(struct pretraining_run *pretraining, int64_t inde
 static double usual_epochs(const struct pretraining_run *pretraining, int64_t tokens)
 {
 	double epochs = tokens < 5000000 ? 40 : tokens < 50000000 ? 20 : tokens < 500000000 ? 10 : 4;
-	if (given_in(pretraining)->end_with_pairs)
-		epochs /= (double)pretraining->run->phase_count;
-	return pretraining->initial.path ? floor(epochs / 4) : epochs;
+	double whole = pretraining->initial.path ? floor(epochs / 4) : epochs;
+	return given_in(pretraining)->end_with_pairs ? whole / (double)pretraining->run->phase_count : whole;
 }
 
 /* What evaluations may take of the time in a run with a time limit. */
@@ -443,7 +442,11 @@ static enum status choose_phase(struct pretraining_run *pretraining, int64_t ind
 	if (options_is_open(phase->options, &training->rate.learning_rate) && pretraining->initial.path)
 		log_note("learning rate: %.2g, a quarter of that for a new model, because this one is already trained",
 			 phase->usual_learning_rate);
-	return phase_choose(phase, &run->values->optimizer);
+	enum status status = phase_choose(phase, &run->values->optimizer);
+	if (status == ERR_USAGE && given_in(pretraining)->end_with_pairs &&
+	    training->rate.num_warmup_steps > training->length.num_train_steps)
+		error_hint("this is half of the run: --no_end_with_pairs keeps the run in one piece");
+	return status;
 }
 
 static enum status open_text(struct pretraining_run *pretraining)

@@ -118,6 +118,11 @@ static enum status choose_decay(struct options *phase, const struct rate_options
 				    "leave it out, or use --schedule wsd");
 	}
 	int64_t fifth = steps < 5 ? 1 : steps / 5, rest = steps - rate->num_warmup_steps;
+	if (rest < 1)
+		return error_hinted(error_set(ERR_USAGE,
+					      "--num_warmup_steps %" PRId64 " leaves no step for the decay of --schedule wsd",
+					      rate->num_warmup_steps),
+				    "give fewer of them, or a longer run");
 	if (open)
 		TRY(options_choose_integer(phase, &rate->num_decay_steps, fifth < rest ? fifth : rest));
 	if (rate->num_decay_steps > rest)

@@ -275,7 +275,20 @@ static bool is_over(const struct run *run)
 	const struct train_state *state = &run->start.state;
 	if (!run->start.resumed || run->start.begins_phase || state->phase.index < run->phase_count - 1)
 		return false;
-	return state->step - state->phase.first_step >= run->phases[state->phase.index].values->length.num_train_steps;
+	const struct phase last = phase_of(&run->phases[run->phase_count - 1]);
+	return phase_has_ended(&last, state);
+}
+
+/* Before the plan: a step that has gone by would not stop the run. */
+static enum status check_stop(const struct run *run)
+{
+	const struct stopping_options *stopping = &run->values->stopping;
+	int64_t stop = stopping->stop_at_step, step = run->start.state.step;
+	if (stop == 0 || stop > step || stopping->steps_this_run > 0 || is_over(run))
+		return OK;
+	return error_hinted(
+		error_set(ERR_USAGE, "--stop_at_step %" PRId64 ": the run is at step %" PRId64 " already", stop, step),
+		"give a later step, or leave the option out to train to the end");
 }
 
 enum status run_plan(struct run *run)
@@ -291,6 +304,7 @@ enum status run_plan(struct run *run)
 		.averages = averages(run),
 		.source = run->task->shapes,
 	};
+	TRY(check_stop(run));
 	TRY(describe_model(run));
 	TRY(shapes_choose(&run->shapes));
 	struct memory_plan plan = shapes_memory(&run->shapes);

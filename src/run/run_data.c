@@ -443,9 +443,7 @@ static enum status evaluation_is_of(const struct run_data_settings *settings, co
 				    bool *same)
 {
 	struct name_list files = {0};
-	bool there = true;
-	for (int64_t i = 0; is_recorded(settings, "eval_corpus") && i < texts->count; i++)
-		there = there && path_expand(texts->values[i], &files) == OK;
+	bool there = !is_recorded(settings, "eval_corpus") || path_expand_all(texts->values, texts->count, &files) == OK;
 	name_list_release(&files);
 	*same = true;
 	return there ? shard_is_of(prefix, texts, &settings->input, same) : OK;
@@ -612,15 +610,15 @@ static enum status weighted_open(const struct option_list *list, struct run_data
 	return OK;
 }
 
-/* Adds the files of the sets that an option lists; `find` says what a value stands for. */
-static enum status add_sets(const struct option_list *list, enum status (*find)(const char *value, struct name_list *out),
+/* Adds the files of the sets that an option lists; `find` says what values stand for. */
+static enum status add_sets(const struct option_list *list,
+			    enum status (*find)(const char *const *values, int64_t count, struct name_list *out),
 			    struct name_list *out)
 {
 	struct set_list sets = {0};
 	enum status status = parse_sets(&sets, list);
 	for (int64_t i = 0; i < sets.count && status == OK; i++)
-		for (int64_t k = 0; k < sets.sets[i].count && status == OK; k++)
-			status = find(sets.sets[i].paths[k], out);
+		status = find(sets.sets[i].paths, sets.sets[i].count, out);
 	set_list_release(&sets);
 	return status;
 }
@@ -636,6 +634,13 @@ static enum status find_shards(const char *prefix, struct name_list *out)
 			    "give the PREFIX that `bertc prepare --out PREFIX` wrote");
 }
 
+static enum status find_all_shards(const char *const *prefixes, int64_t count, struct name_list *out)
+{
+	for (int64_t i = 0; i < count; i++)
+		TRY(find_shards(prefixes[i], out));
+	return OK;
+}
+
 /* Lists the files that the run reads. Reports a mistyped path before any text is prepared, and before what was prepared for other
  * settings is removed. */
 static enum status find_inputs(const struct run_data_settings *settings, struct name_list *out)
@@ -646,14 +651,13 @@ static enum status find_inputs(const struct run_data_settings *settings, struct 
 		TRY(split_weight(settings->text->data.values[i], prefix, &weight));
 		TRY(find_shards(prefix, out));
 	}
-	for (int64_t i = 0; i < settings->text->input_file.count; i++)
-		TRY(path_expand(settings->text->input_file.values[i], out));
-	for (int64_t i = 0; i < settings->text->corpus.count && !is_recorded(settings, "corpus"); i++)
-		TRY(path_expand(settings->text->corpus.values[i], out));
+	TRY(path_expand_all(settings->text->input_file.values, settings->text->input_file.count, out));
+	if (!is_recorded(settings, "corpus"))
+		TRY(path_expand_all(settings->text->corpus.values, settings->text->corpus.count, out));
 	if (!is_recorded(settings, "eval_corpus"))
-		TRY(add_sets(&settings->text->eval_corpus, path_expand, out));
-	TRY(add_sets(&settings->text->eval_data, find_shards, out));
-	TRY(add_sets(&settings->text->eval_file, path_expand, out));
+		TRY(add_sets(&settings->text->eval_corpus, path_expand_all, out));
+	TRY(add_sets(&settings->text->eval_data, find_all_shards, out));
+	TRY(add_sets(&settings->text->eval_file, path_expand_all, out));
 	return settings->vocab_file ? name_list_add(out, settings->vocab_file) : OK;
 }
 
@@ -694,11 +698,18 @@ static enum status warn_of_shared(const struct run_data *data)
 			log_warning("%s of %s documents of the evaluation text%s%s are in the training text as well: scores on "
 				    "them say little about other texts",
 				    format_count(found, shared), format_count(all, documents), *set->name ? " " : "", set->name);
+		for (int64_t k = 0; k < set->file_count * data->train_file_count; k++)
+			if (set->files[k / data->train_file_count].content_hash ==
+			    data->train_files[k % data->train_file_count].content_hash)
+				log_warning("one of the files of --eval_file%s%s has the instances of a file of --input_file: "
+					    "scores on "
+					    "it say nothing about other texts",
+					    *set->name ? " " : "", set->name);
 	}
 	return OK;
 }
 
-static uint64_t data_hash(const struct run_data *data)
+static uint64_t data_hash(const struct run_data *data, bool dated)
 {
 	uint64_t hash = data->vocab.hash;
 	for (int64_t i = 0; i < data->train_count; i++)
@@ -706,7 +717,7 @@ static uint64_t data_hash(const struct run_data *data)
 	for (int64_t i = 0; data->weights && i < data->train_count; i++)
 		hash = hash64_combine(hash, hash64(&data->weights[i], sizeof *data->weights));
 	for (int64_t i = 0; i < data->train_file_count; i++)
-		hash = hash64_combine(hash, data->train_files[i].content_hash);
+		hash = hash64_combine(hash, dated ? data->train_files[i].dated_hash : data->train_files[i].content_hash);
 	return hash;
 }
 
@@ -758,7 +769,8 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 		TRY_GOTO(verify_contents(out), failed);
 		TRY_GOTO(warn_of_shared(out), failed);
 	}
-	out->hash = data_hash(out);
+	out->hash = data_hash(out, false);
+	out->dated_hash = data_hash(out, true);
 	name_list_release(&inputs);
 	tokenizer_close(tokenizer);
 	return OK;

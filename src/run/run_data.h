@@ -61,7 +61,8 @@ struct run_data {
 	int64_t train_file_count;
 	struct run_data_set *evaluation; /* [evaluation_count] */
 	int64_t evaluation_count;
-	uint64_t hash; /* of vocabulary and training data: a checkpoint records it */
+	uint64_t hash;       /* of vocabulary and training data: a checkpoint records it */
+	uint64_t dated_hash; /* the same, as older checkpoints recorded it */
 	struct shard_check *check;
 };
 

@@ -98,8 +98,7 @@ enum status run_static_open(const char *const *values, int64_t count, const char
 	enum status status;
 	*out = NULL;
 	*out_count = 0;
-	for (int64_t i = 0; i < count; i++)
-		TRY_GOTO(path_expand(values[i], &sources), done);
+	TRY_GOTO(path_expand_all(values, count, &sources), done);
 	TRY_GOTO(memory_new(&conversion.files, sources.count, sizeof *conversion.files, "files of instances"), done);
 	TRY_GOTO(memory_new(&conversion.errors, sources.count, sizeof *conversion.errors, "files of instances"), done);
 	pool_run(pool, sources.count, open_task, &conversion);

@@ -137,16 +137,18 @@ const struct option training_rows[] = {
 static const struct {
 	const char *one, *other;
 } alternatives[] = {
-	{"num_train_steps", "num_train_epochs"},
-	{"train_batch_size", "train_batch_size_per_gpu"},
-	{"train_batch_size_per_gpu", "per_device_train_batch_size"},
+	{"num_train_steps", "num_train_epochs"},          {"num_train_epochs", "num_train_tokens"},
+	{"train_batch_size", "train_batch_size_per_gpu"}, {"train_batch_size_per_gpu", "per_device_train_batch_size"},
 	{"num_warmup_steps", "warmup_proportion"},
 };
 #define ALTERNATIVES (sizeof alternatives / sizeof *alternatives)
 
-/* Was it set by the user or by a recipe? What a record says was settled when the run started. */
+/* Was it set by the user or by a recipe? What a record says was settled when the run started. Some commands lack some of these
+ * options. */
 static bool is_said(const struct options *options, const char *name)
 {
+	if (options_find(options, name) < 0)
+		return false;
 	enum option_origin origin = options_origin(options, name);
 	return origin == ORIGIN_RECIPE || origin >= ORIGIN_FILE;
 }

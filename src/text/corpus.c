@@ -290,8 +290,7 @@ enum status corpus_open(struct corpus **out, const char *const *patterns, int64_
 	if (settings)
 		corpus->settings = *settings;
 	corpus->joined.counts = &corpus->counts;
-	for (int64_t i = 0; i < pattern_count; i++)
-		TRY_GOTO(path_expand(patterns[i], &corpus->files), failed);
+	TRY_GOTO(path_expand_all(patterns, pattern_count, &corpus->files), failed);
 	if (corpus->files.count == 0) {
 		status = error_set(ERR_USAGE, "no corpus given");
 		error_hint("give text files, folders or patterns with --corpus");

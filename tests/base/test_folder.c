@@ -137,6 +137,32 @@ static void patterns_expand(void **state)
 	assert_null(found.names);
 }
 
+/* As a shell makes it of "*", beside the folders of a run and of one that has just begun. */
+static void runs_among_many_are_left_out(void **state)
+{
+	char text[256], run[256], begun[256];
+	assert_ok(folder_make(test_path("many/run/data")));
+	assert_ok(folder_make(test_path("many/begun")));
+	touch("many/a.txt");
+	touch("many/run/data/.bertc");
+	touch("many/run/metrics.jsonl");
+	touch("many/begun/.lock");
+	snprintf(text, sizeof text, "%s", test_path("many/a.txt"));
+	snprintf(run, sizeof run, "%s", test_path("many/run"));
+	snprintf(begun, sizeof begun, "%s", test_path("many/begun"));
+	struct name_list found = {0};
+	assert_ok(path_expand_all((const char *const[]){text, run, begun}, 3, &found));
+	assert_int_equal(found.count, 1);
+	assert_string_equal(found.names[0], text);
+	name_list_release(&found);
+	check_expansion("many/*", (const char *const[]){"many/a.txt", NULL});
+	assert_error(ERR_USAGE, "many/run': no files", path_expand_all((const char *const[]){run, begun}, 2, &found));
+	assert_error(ERR_USAGE, "many/[br]*': no file matches", path_expand(test_path("many/[br]*"), &found));
+	assert_ok(path_expand_all(&(const char *){run}, 1, &found));
+	assert_int_equal(found.count, 1);
+	name_list_release(&found);
+}
+
 static void lists_are_sorted(void **state)
 {
 	struct name_list names;
@@ -233,6 +259,7 @@ int main(void)
 		cmocka_unit_test(faults_are_reported),
 		cmocka_unit_test(free_space),
 		cmocka_unit_test(patterns_expand),
+		cmocka_unit_test(runs_among_many_are_left_out),
 		cmocka_unit_test(lists_are_sorted),
 		cmocka_unit_test(one_run_in_a_folder),
 	};

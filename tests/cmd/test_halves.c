@@ -73,6 +73,7 @@ static void lengths_are_halved(void **state)
 		{"--time 61s", "time", "30.5s", "30.5s"},
 		{"--num_train_steps 100 --num_warmup_steps 9", "num_warmup_steps", "9", "0"},
 		{"--num_train_steps 100 --warmup_proportion 0.2", "num_warmup_steps", "20", "0"}, /* a fifth of the whole */
+		{"--num_train_steps 100 --schedule wsd --num_decay_steps 20", "num_decay_steps", "", "20"},
 		{"--num_train_steps 100 --end_with_pairs --next_sentence pairs", "next_sentence", "pairs", "overlap"},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -85,6 +86,44 @@ static void lengths_are_halved(void **state)
 	assert_program(0, "", "pretrain --corpus %s --model %s --out %s/one --recipe fast --num_train_steps 1 " SMALL, corpus,
 		       config, test_folder);
 	assert_string_equal(setting("one", 0, "num_train_steps"), "1");
+	assert_said("the run does not end with pairs");
+	static const char *const faults[][2] = {
+		{"--num_train_epochs 1 --num_warmup_steps 200", "this is half of the run: --no_end_with_pairs keeps"},
+		{"--num_train_steps 20 --num_warmup_steps 15 --end_with_pairs", "half of the 20 steps is less than the warm-up"},
+		{"--num_train_epochs 1 --num_train_tokens 100", "give either --num_train_epochs or --num_train_tokens"},
+	};
+	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+		assert_program(2, faults[i][1], "pretrain --corpus %s --model %s --out %s/faulty --recipe fast %s " SMALL, corpus,
+			       config, test_folder, faults[i][0]);
+}
+
+/* Weights that are already trained read a large text once, half of it in each half. A large text of few bytes: all sentences of a
+ * shard of Megatron-LM lie at its beginning. */
+static void half_a_pass(void **state)
+{
+	enum { SENTENCES = 1000, EACH = 600000 };
+	static uint16_t ids[EACH];
+	struct buffer index = {0};
+	const int64_t counts[] = {SENTENCES, 2}, documents[] = {0, SENTENCES}, offset = 0;
+	const int32_t length = EACH;
+	for (int i = 0; i < EACH; i++)
+		ids[i] = (uint16_t)(5 + i % 60);
+	buffer_append(&index, "MMIDIDX\0\0\1\0\0\0\0\0\0\0\10", 18);
+	buffer_append(&index, counts, sizeof counts);
+	for (int i = 0; i < SENTENCES; i++)
+		buffer_append(&index, &length, sizeof length);
+	for (int i = 0; i < SENTENCES; i++)
+		buffer_append(&index, &offset, sizeof offset);
+	buffer_append(&index, documents, sizeof documents);
+	assert_ok(file_write(test_path("large.idx"), index.data, index.size));
+	assert_ok(file_write(test_path("large.bin"), ids, sizeof ids));
+	buffer_release(&index);
+	assert_program(
+		75, "",
+		"pretrain --data %s/large --init_checkpoint %s/trained/final --vocab_file %s/trained/final/vocab.txt --out "
+		"%s/half --end_with_pairs --stop_at_step 1 " SMALL,
+		test_folder, test_folder, test_folder, test_folder);
+	assert_halves("half", "num_train_epochs", "0.5", "0.5");
 }
 
 /* Somebody has decided otherwise, or the model has no head for pairs. */
@@ -159,10 +198,8 @@ static void phases_have_times(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(second_half_compares),
-		cmocka_unit_test(lengths_are_halved),
-		cmocka_unit_test(one_phase_remains),
-		cmocka_unit_test(phases_have_times),
+		cmocka_unit_test(second_half_compares), cmocka_unit_test(lengths_are_halved), cmocka_unit_test(one_phase_remains),
+		cmocka_unit_test(half_a_pass),          cmocka_unit_test(phases_have_times),
 	};
 	return cmocka_run_group_tests_name("halves", tests, setup, program_teardown);
 }

@@ -181,6 +181,7 @@ static void test_training(void **state)
 				     "\"type_vocab_size\": 2, \"hidden_act\": \"gelu\"}";
 	struct buffer vocab = {0}, text = {0};
 	int entries = 0;
+	char moved[256];
 	assert_ok(file_read(test_path("vocab.txt"), 1 << 20, &vocab));
 	for (size_t i = 0; i < vocab.size; i++)
 		entries += vocab.data[i] == '\n';
@@ -198,7 +199,9 @@ static void test_training(void **state)
 		       RUN "--input_file %s/t.tfrecord.gz --eval_file %s/e.instances --num_train_steps 8 "
 			   "--stop_at_step 5 --out %s/halves",
 		       f, f, f, f, f);
-	assert_int_equal(program("pretrain --out %s/halves --threads 1", f), 0);
+	snprintf(moved, sizeof moved, "%s/moved.tfrecord.gz", f);
+	assert_int_equal(rename(test_path("t.tfrecord.gz"), moved), 0);
+	assert_int_equal(program("pretrain --input_file %s/moved.tfrecord.gz --out %s/halves --threads 1", f, f), 0);
 	assert_same_file(test_path("run/final/model.safetensors"), test_path("halves/final/model.safetensors"));
 	assert_int_equal(program("inspect %s/e.instances --json --records 0", f), 0);
 	double count = number("instances"), predictions = number("predictions");
@@ -222,6 +225,20 @@ static void test_training(void **state)
 		       RUN "--input_file %s/t.tfrecord.gz --max_seq_length 16 --num_train_steps 3 --out %s/short", f, f, f, f);
 	assert_program(2, "only one of --corpus",
 		       RUN "--input_file %s/t.tfrecord.gz --corpus %s/text --num_train_steps 3 --out %s/two", f, f, f, f, f);
+	/* What is prepared already is not prepared in another way. */
+	static const char *const idle[] = {"input_file %s/t.tfrecord.gz --masked_lm_prob 0.4",
+					   "input_file %s/t.tfrecord.gz --next_sentence none",
+					   "input_file %s/t.tfrecord.gz --phase2.max_ngram 3",
+					   "input_file %s/t.tfrecord.gz --eval_corpus x --held_out_fraction 0.3",
+					   "data %s/m --drop_copied_documents",
+					   "data %s/m --text_form sentences"};
+	for (size_t i = 0; i < sizeof idle / sizeof *idle; i++) {
+		char given[300];
+		snprintf(given, sizeof given, idle[i], f);
+		assert_program(2, "has no effect on --", RUN "--num_train_steps 3 --out %s/idle --%s", f, f, f, given);
+	}
+	assert_program(0, "", RUN "--input_file %s/t.tfrecord.gz --eval_data %s/m --masked_lm_prob 0.2 --plan --out %s/idle", f,
+		       f, f, f, f);
 }
 
 static double last_evaluated(const char *name)
@@ -258,10 +275,10 @@ static void test_pairs(void **state)
 	buffer_text(&lines, "one\t1\triver stone\tcloud walked under\n");
 	assert_ok(file_write(test_path("bad.tsv"), lines.data, lines.size));
 	buffer_release(&lines);
-	assert_int_equal(program(RUN "--input_file %s/pairs.tsv --eval_file %s/pairs.tsv --max_seq_length 24 --num_train_steps 8 "
-				     "--out %s/p1",
-				 f, f, f, f, f),
-			 0);
+	assert_program(0, "--eval_file has the instances of a file of --input_file",
+		       RUN
+		       "--input_file %s/pairs.tsv --eval_file %s/pairs.tsv --max_seq_length 24 --num_train_steps 8 --out %s/p1",
+		       f, f, f, f, f);
 	assert_program(75, "stopped at step 5",
 		       RUN "--input_file %s/pairs.tsv --eval_file %s/pairs.tsv --max_seq_length 24 --num_train_steps 8 "
 			   "--stop_at_step 5 --out %s/p2",

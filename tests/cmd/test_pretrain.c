@@ -61,6 +61,8 @@ static void test_run_leaves_a_model(void **state)
 static void test_resume_is_exact(void **state)
 {
 	assert_program(75, "run the same command again", RUN("parts", "--stop_at_step 3"));
+	assert_program(2, "--stop_at_step 3: the run is at step 3 already", RUN("parts", "--stop_at_step 3"));
+	assert_program(2, "--stop_at_step 2: the run is at step 3 already", RUN("parts", "--stop_at_step 2"));
 	assert_true(file_exists(test_path("parts/checkpoint-3/MANIFEST.json")));
 	assert_program(0, "resuming from", RUN("parts", "--threads 1"));
 	assert_same_file(test_path("whole/checkpoint-8/model.safetensors"), test_path("parts/checkpoint-8/model.safetensors"));

@@ -77,12 +77,12 @@ static void remaking_keeps_sources(void **state)
 }
 
 /* Google's flags take lists with commas; a resumed run finds the files from any folder. */
-/* Runs the program in the test folder, so that relative paths are those of files there. */
-static void assert_program_there(int expected, const char *command)
+/* Runs the program in a folder of the test folder, so that relative paths are those of files there. */
+static void assert_program_in(const char *inside, int expected, const char *command)
 {
 	char here[PATH_BYTES], *path = realpath(getenv("BERTC") ? getenv("BERTC") : "build/bertc", NULL);
 	const char *before = getenv("BERTC");
-	assert_true(path && getcwd(here, sizeof here) && chdir(folder) == 0);
+	assert_true(path && getcwd(here, sizeof here) && chdir(test_path(inside)) == 0);
 	setenv("BERTC", path, 1);
 	int status = program("%s", command);
 	assert_int_equal(chdir(here), 0);
@@ -93,6 +93,11 @@ static void assert_program_there(int expected, const char *command)
 	free(path);
 	if (status != expected)
 		fail_msg("%s\nexit status %d:\n%s", command, status, buffer_string(&program_errors));
+}
+
+static void assert_program_there(int expected, const char *command)
+{
+	assert_program_in(".", expected, command);
 }
 
 static void lists_with_commas(void **state)
@@ -144,6 +149,26 @@ static void other_spellings(void **state)
 		folder, config, folder, corpus);
 	assert_program(0, "--corpus -: not reading standard input", "pretrain --corpus - --out %s/piped --threads 1 <%s", folder,
 		       eval);
+}
+
+/* "*" stands for the run's own folder, too, whether a shell or the program expands it. */
+static void runs_among_the_texts(void **state)
+{
+	static const char *const patterns[] = {"*", "'*'"};
+	char command[1200], name[32];
+	assert_ok(folder_make(test_path("texts")));
+	assert_int_equal(symlink("../corpus.txt", test_path("texts/text.txt")), 0);
+	for (int i = 0; i < 2; i++) {
+		for (int start = 0; start < 2; start++) {
+			static const char *const more[] = {"--stop_at_step 2", ""};
+			snprintf(command, sizeof command, "pretrain --corpus %s --model ../config.json --out run%d %s " OPTIONS,
+				 patterns[i], i, more[start]);
+			assert_program_in("texts", start == 0 ? 75 : 0, command); /* the second resumes */
+		}
+		snprintf(name, sizeof name, "texts/run%d/data/train.bin", i);
+		assert_same_file(test_path("spelled/data/train.bin"), test_path(name));
+	}
+	assert_ok(folder_remove(test_path("texts")));
 }
 
 #define PIPED "pretrain --corpus - --vocab_file %s/first/data/vocab.txt --model %s --out %s/%s " OPTIONS
@@ -211,6 +236,7 @@ int main(void)
 		cmocka_unit_test(lists_with_commas),
 		cmocka_unit_test(equals_signs_in_folders),
 		cmocka_unit_test(other_spellings),
+		cmocka_unit_test(runs_among_the_texts),
 		cmocka_unit_test(plans_of_pipes),
 		cmocka_unit_test(evaluated_on_the_recorded_text),
 		cmocka_unit_test(the_vocabulary_of_another_run),

@@ -283,10 +283,14 @@ static void test_held_out_of_few(void **state)
 	assert_int_equal(report.train.documents, 1);
 	assert_int_equal(report.held_out.documents, 0);
 	assert_false(shard_exists(test_path("out.held_out")));
+	assert_ok(prepare_text("a b\n", 1.0, &report)); /* whatever its hash */
+	assert_int_equal(report.train.documents, 1);
 	/* Copies of one document: some are held out, some stay. */
 	assert_ok(prepare_text("a b\n\na b\n\na b\n", 1e-18, &report));
 	assert_int_equal(report.train.documents, 2);
 	assert_int_equal(report.held_out.documents, 1);
+	assert_ok(prepare_text("a b\n\na b\n\na b\n", 1.0, &report));
+	assert_int_equal(report.train.documents, 2);
 	/* Copies of the smallest among other documents. */
 	assert_ok(prepare_text("a b\n\na b\n\nb\n\na b\n\nb\n", 1e-18, &report));
 	assert_int_equal(report.train.documents + report.held_out.documents, 5);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "data/shard.h"
 #include "data/shard_check.h"
+#include "data/shared_documents.h"
 #include "test.h"
 
 /* Three documents: {7 8 9} {10}; an empty one; {300 2}. */
@@ -130,6 +131,34 @@ static void test_foreign(void **state)
 	assert_ok(shard_open(&shard, test_path("f")));
 	assert_ok(shard_check_vocab(&shard, 1, 301));
 	assert_error(ERR_DATA, "f.bin': sentence 2 holds id 300", shard_check_vocab(&shard, 1, 300));
+	shard_close(&shard);
+}
+
+/* Another program's sentences may lie anywhere in the file: here, all at its beginning. */
+static void test_overlapping_sentences(void **state)
+{
+	enum { SENTENCES = 4000, EACH = 10 };
+	struct buffer index = {0};
+	const int64_t counts[] = {SENTENCES, 2}, documents[] = {0, SENTENCES};
+	const int32_t length = EACH;
+	const int64_t offset = 0;
+	int64_t shared = 0, all = 0;
+	unsigned char ids[2 * EACH] = {1};
+	buffer_append(&index, index_bytes, 18);
+	buffer_append(&index, counts, sizeof counts);
+	for (int i = 0; i < SENTENCES; i++)
+		buffer_append(&index, &length, sizeof length);
+	for (int i = 0; i < SENTENCES; i++)
+		buffer_append(&index, &offset, sizeof offset);
+	buffer_append(&index, documents, sizeof documents);
+	put_bytes(test_path("overlap.idx"), index.data, index.size);
+	put_bytes(test_path("overlap.bin"), ids, sizeof ids);
+	buffer_release(&index);
+	struct shard shard;
+	assert_ok(shard_open(&shard, test_path("overlap")));
+	assert_ok(shared_documents_count(&shard, 1, &shard, 1, &shared, &all));
+	assert_int_equal(shared, 1);
+	assert_int_equal(all, 1);
 	shard_close(&shard);
 }
 
@@ -480,17 +509,12 @@ static void test_contents(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_wide),
-		cmocka_unit_test(test_foreign),
-		cmocka_unit_test(test_negative_id),
-		cmocka_unit_test(test_wrong_vocabulary),
-		cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_description_guards),
-		cmocka_unit_test(test_writer_refuses),
-		cmocka_unit_test(test_faults),
-		cmocka_unit_test(test_resume),
-		cmocka_unit_test(test_drop),
+		cmocka_unit_test(test_bytes),          cmocka_unit_test(test_wide),
+		cmocka_unit_test(test_foreign),        cmocka_unit_test(test_overlapping_sentences),
+		cmocka_unit_test(test_negative_id),    cmocka_unit_test(test_wrong_vocabulary),
+		cmocka_unit_test(test_damage),         cmocka_unit_test(test_description_guards),
+		cmocka_unit_test(test_writer_refuses), cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_resume),         cmocka_unit_test(test_drop),
 		cmocka_unit_test(test_contents),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);

@@ -144,6 +144,8 @@ static void warmup_as_a_share(void **state)
 	assert_int_equal(recipe.rate.num_warmup_steps, 12); /* a tenth is less */
 	give("num_warmup_steps=96");
 	assert_error(ERR_USAGE, "--num_warmup_steps 96", choose_rate(95));
+	give("num_warmup_steps=95 schedule=wsd");
+	assert_error(ERR_USAGE, "--num_warmup_steps 95 leaves no step for the decay", choose_rate(95));
 	give("num_warmup_steps=0 min_learning_rate=1");
 	assert_error(ERR_USAGE, "--min_learning_rate 1", choose_rate(95));
 	/* A run that is too short for a new model's warm-up has a lower rate. */

@@ -295,7 +295,31 @@ static enum status check_time_alone(const struct options *options)
 	return OK;
 }
 
-static enum status check_time(const struct options *options)
+/* Instances that are made already are not made in another way, nor is text that is tokenized already read in another. Options for
+ * that are refused, unless there is a text (or shards) to evaluate on, to which they apply. */
+static enum status check_ready(const struct options *options)
+{
+	static const char *const names[] = {"held_out_fraction", "drop_copied_documents", /* of text to train on */
+					    "input_form",        "text_form",
+					    "text_key", /* of any text */
+					    "min_seq_length",    "masked_lm_prob",
+					    "short_seq_prob",    "whole_word_mask",
+					    "max_ngram",         "next_sentence",
+					    "running_text_share"};
+	bool instances = options_given(options, "input_file"), text = options_given(options, "eval_corpus");
+	bool shards = text || !instances || options_given(options, "eval_data");
+	size_t count = text ? 2 : shards ? 5 : sizeof names / sizeof *names;
+	if (!instances && !options_given(options, "data"))
+		return OK;
+	for (size_t i = 0; i < count; i++)
+		if (options_said(options, names[i]))
+			return error_hinted(error_set(ERR_USAGE, "--%s has no effect on --%s, which is prepared already",
+						      names[i], instances ? "input_file" : "data"),
+					    "leave it out, or give the text itself as --corpus");
+	return OK;
+}
+
+static enum status check_phases(const struct options *options)
 {
 	const struct pretraining_options *settings = options->settings;
 	if (options_given(options, "time") && options->section_count > 1)
@@ -305,10 +329,13 @@ static enum status check_time(const struct options *options)
 		return error_hinted(error_set(ERR_USAGE, "--time does not apply to --phase2"),
 				    "give the second phase its num_train_steps instead");
 	TRY(check_time_alone(options));
+	TRY(check_ready(options));
 	for (int64_t i = 0; i < options->section_count; i++) {
 		struct options phase;
 		TRY(options_derive(&phase, options, i, NULL));
 		enum status status = check_time_alone(&phase);
+		if (status == OK)
+			status = check_ready(&phase);
 		options_release(&phase);
 		TRY(status);
 	}
@@ -321,7 +348,7 @@ static enum status check_pretrain(struct options *options)
 	const struct pretraining_options *settings = options->settings;
 	const struct folder_options *folder = &settings->training.folder;
 	TRY(training_check(options));
-	TRY(options_blame(options, check_time(options)));
+	TRY(options_blame(options, check_phases(options)));
 	bool recorded = (folder->out && file_exists(folder->out)) || folder->resume_from;
 	bool given = options_given(options, "data") || options_given(options, "input_file") || options->section_count > 0;
 	if (recorded || given || options_given(options, "corpus"))

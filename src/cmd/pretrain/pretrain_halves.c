@@ -7,6 +7,7 @@
 
 #include "base/duration.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "model/forms.h"
 #include "run/phases.h"
 #include "run/pretraining_options.h"
@@ -84,6 +85,11 @@ static enum status split_schedule(struct options *options)
 	snprintf(share, sizeof share, "%.15g", 2 * rate->warmup_proportion < 1 ? 2 * rate->warmup_proportion : 1);
 	if (!steps)
 		TRY(set_half(options, 0, warmup, share));
+	if (options_given(options, "num_decay_steps")) {
+		snprintf(share, sizeof share, "%" PRId64, rate->num_decay_steps);
+		options_forget(options, "num_decay_steps");
+		TRY(set_half(options, 1, "num_decay_steps", share));
+	}
 	TRY(set_half(options, 0, "schedule", "constant"));
 	TRY(set_half(options, 1, "min_warmup_steps", "0"));
 	return set_half(options, 1, warmup, "0");
@@ -97,8 +103,19 @@ enum status halves_split(struct options *options, const struct json *record)
 	bool made_so = !record || (phases_recorded(record) == 2 && json_member(record, "end_with_pairs"));
 	int64_t half = length->num_train_steps / 2, warmup = settings->training.rate.num_warmup_steps;
 	bool too_short = options_given(options, "num_train_steps") && (half < 1 || half < warmup);
-	if (!settings->end_with_pairs || options->section_count > 0 || !made_so || too_short)
+	if (!settings->end_with_pairs || options->section_count > 0 || !made_so)
 		return OK;
+	if (too_short && options_given(options, "end_with_pairs") && !options->from_record)
+		return error_hinted(error_set(ERR_USAGE,
+					      "--end_with_pairs: half of the %" PRId64 " steps is less than the warm-up",
+					      length->num_train_steps),
+				    "give more steps, or a smaller --num_warmup_steps");
+	if (too_short) {
+		log_note("half of the %" PRId64 " steps is less than the warm-up: the run does not end with pairs",
+			 length->num_train_steps);
+		options_forget(options, "end_with_pairs");
+		return OK;
+	}
 	TRY(split_schedule(options));
 	TRY(set_half(options, 1, "next_sentence", "overlap"));
 	TRY(set_half(options, 1, "running_text_share", "0.4"));

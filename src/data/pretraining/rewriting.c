@@ -207,8 +207,7 @@ static enum status read_pairs(struct rewriting *rewriting, struct rewriting_coun
 	struct shard_writer *writer = NULL;
 	struct name_list files = {0};
 	enum status status;
-	for (int64_t i = 0; i < settings->path_count; i++)
-		TRY_GOTO(path_expand(settings->paths[i], &files), done);
+	TRY_GOTO(path_expand_all(settings->paths, settings->path_count, &files), done);
 	TRY_GOTO(shard_writer_open(&writer, settings->prefix, vocab->count), done);
 	struct shard_target target = {rewriting, writer};
 	for (int64_t i = 0; i < files.count; i++)

@@ -256,7 +256,9 @@ static enum status read_tail(struct static_file *file)
 		.has_pairs = tail.version == FORMAT_VERSION,
 		.source_fingerprint = tail.source_fingerprint,
 	};
-	file->content_hash = hash64(data + size - sizeof tail, sizeof tail);
+	file->dated_hash = hash64(&tail, sizeof tail);
+	tail.source_fingerprint = 0;
+	file->content_hash = hash64(&tail, sizeof tail);
 	file->places = data + size - sizeof tail - (size_t)(tail.count + 1) * 8;
 	uint64_t last = HEAD_BYTES, end = (uint64_t)(file->places - data);
 	for (int64_t i = 0; i <= tail.count; i++) {

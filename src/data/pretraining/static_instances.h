@@ -42,7 +42,9 @@ void static_writer_abandon(struct static_writer *writer); /* NULL is fine */
 struct static_file {
 	struct file_map map;
 	struct static_summary summary;
-	uint64_t content_hash; /* of the end of the file, which includes a checksum of the rest */
+	/* Of the end of the file, which includes a checksum of the rest, but without source_fingerprint, since a source that
+	 * was copied is the same; dated_hash: with it, as older checkpoints have it. */
+	uint64_t content_hash, dated_hash;
 	const unsigned char *places;
 	char path[PATH_BYTES];
 };
