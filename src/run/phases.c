@@ -28,6 +28,8 @@ enum status phase_choose(struct run_phase *phase, const struct optimizer_options
 	for (size_t i = 0; i < sizeof every / sizeof *every; i++)
 		if (options_is_open(phase->options, every[i]))
 			TRY(options_choose_integer(phase->options, every[i], twentieth < 5000 ? twentieth : 5000));
+	if (training->length.early_stopping_patience > 0 && training->saving.eval_steps == 0)
+		log_warning("--early_stopping_patience has no effect: --eval_steps 0 evaluates only at the end");
 	return rate_choose(phase->options, &training->rate, optimizer, &facts);
 }
 

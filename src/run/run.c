@@ -308,10 +308,12 @@ enum status run_plan(struct run *run)
 	TRY(describe_model(run));
 	TRY(shapes_choose(&run->shapes));
 	struct memory_plan plan = shapes_memory(&run->shapes);
-	if (!is_over(run) || run->values->folder.plan)
+	bool over = is_over(run) && !run->values->folder.plan;
+	if (!over)
 		TRY(show_plan(run, &plan));
 	TRY(machine_measure_rate(run->machine));
-	note_time(run);
+	if (!over)
+		note_time(run);
 	/* All ranks check before any of them allocates memory. */
 	return ranks_agree(machine->comm, plan_check(&plan, machine->backend, machine_local_ranks(machine)));
 }

@@ -358,6 +358,8 @@ static enum status train_phase(struct training *training)
 		if (stop)
 			return stop_error();
 	}
+	if (phase->averaged > 0 && phase_ended_early(phase, state))
+		log_note("the phase ended early, so its weights are those of its last step, not a mean (--average_weights)");
 	return OK;
 }
 

@@ -278,9 +278,12 @@ static void ends_when_it_no_longer_gains(void **state)
 	assert_program(75, "saved",
 		       LISTED("stalled",
 			      "--phase1.num_train_steps 100 --phase1.eval_steps 2 "
-			      "--phase1.early_stopping_patience 2 --phase1.early_stopping_threshold 100 --stop_at_step 5"));
+			      "--phase1.early_stopping_patience 2 --phase1.early_stopping_threshold 100 --stop_at_step 5 "
+			      "--phase1.average_weights 0.1 --phase2.early_stopping_patience 1 --phase2.eval_steps 0"));
+	assert_said("--early_stopping_patience has no effect: --eval_steps 0");
 	assert_program(0, "phase 1 ended at step 6: its held-out loss no longer improves", "pretrain --out %s/stalled",
 		       test_folder);
+	assert_said("its weights are those of its last step, not a mean");
 	assert_near(metric("stalled", 6, "phase", NULL), 1, 0);
 	assert_near(metric("stalled", 7, "phase", NULL), 2, 0);
 	assert_near(metric("stalled", 7, "learning_rate", NULL), 2.5e-3, 1e-12);

@@ -52,6 +52,8 @@ static void ends_with_the_time(void **state)
 		       test_folder);
 	assert_ended_by_time("whole", 3);
 	assert_program(0, "finished", "pretrain --out %s/whole", test_folder); /* and stays so */
+	assert_null(strstr(buffer_string(&program_errors), "time:"));
+	assert_null(strstr(buffer_string(&program_output), "memory"));
 	assert_program(4, "--time is '10s'", "pretrain --out %s/whole --time 20s", test_folder);
 }
 
