@@ -485,6 +485,8 @@ static const struct {
 static enum status check_parts(const struct options *options)
 {
 	const struct evaluate_settings *settings = options->settings;
+	if (settings->predictions.predictions && settings->retrieval.retrieval)
+		return error_set(ERR_USAGE, "--predictions and --retrieval do not go together: evaluate one after the other");
 	unsigned of = settings->predictions.predictions ? OF_ANSWERS
 		      : settings->retrieval.retrieval   ? OF_RETRIEVAL
 		      : settings->test.count > 0        ? OF_TASK

@@ -143,6 +143,7 @@ static void options_belong_to_an_evaluation(void **state)
 		{"--retrieval %s --thresholds f1", "--thresholds only applies to --test"},
 		{"--retrieval %s --rerank_top 1", "--rerank_top only applies to --reranker"},
 		{"--retrieval %s --calibration_vectors x.npy", "--calibration_vectors only applies to --corpus_vectors"},
+		{"--predictions %s/same.tsv --retrieval x", "--predictions and --retrieval do not go together"},
 		{"--predictions %s/same.tsv --run_out x", "--run_out only applies to --retrieval"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
