@@ -24,10 +24,11 @@ from encoders import need
 # name: kind, training file, dev file, epochs, learning rate, batch, tokens, measure of eval_results.json
 TASKS = {
     "sts-embedding": ("embedding", None, "glue_like/stsb/dev.tsv", 0, 0, 0, 256, "eval_spearmanr"),
+    "sts-trained": ("embedding", "glue_like/stsb/train.tsv", "glue_like/stsb/dev.tsv", 2, 5e-5, 32, 128, "eval_spearmanr"),
     "stsb": ("regression", "glue_like/stsb/train.tsv", "glue_like/stsb/dev.tsv", 3, 5e-5, 32, 128, "eval_spearmanr"),
     "mrpc": ("pair", "glue_like/mrpc/train.tsv", "glue_like/mrpc/dev.tsv", 4, 5e-5, 32, 128, "eval_accuracy"),
     "qnli": ("pair", "glue_like/qnli/train_part.tsv", "glue_like/qnli/dev_part.tsv", 3, 5e-5, 32, 128, "eval_accuracy"),
-    "qqp": ("pair", "glue_like/qqp/train.tsv", "glue_like/qqp/dev.tsv", 2, 5e-5, 32, 128, "eval_accuracy"),
+    "qqp": ("pair", "glue_like/qqp/train.tsv", "glue_like/qqp/dev.tsv", 1, 5e-5, 32, 128, "eval_accuracy"),
     "sst2": ("classification", "glue_like/sst2/train.tsv", "glue_like/sst2/dev.tsv", 1, 5e-5, 32, 128, "eval_accuracy"),
     "scicite": ("classification", "cls_sci/sci-cite/train.jsonl", "cls_sci/sci-cite/dev.jsonl", 3, 5e-5, 32, 128, "eval_f1"),
     "chemprot": ("classification", "cls_sci/chemprot/train.jsonl", "cls_sci/chemprot/dev.jsonl", 4, 1e-4, 32, 256,
@@ -40,7 +41,7 @@ TASKS = {
 # Columns (texts, label) of the tables without a header of their own.
 COLUMNS = {"mrpc": (["#1 String", "#2 String"], "Quality"), "qnli": (["question", "sentence"], "label"),
            "qqp": (["question1", "question2"], "is_duplicate"), "sst2": (["sentence"], "label"),
-           "stsb": ([5, 6], 4), "sts-embedding": ([5, 6], 4)}
+           "stsb": ([5, 6], 4), "sts-embedding": ([5, 6], 4), "sts-trained": ([5, 6], 4)}
 WARMUP, DECAY, STRIDE = 0.1, 0.01, 128
 
 p = argparse.ArgumentParser()
@@ -140,24 +141,24 @@ def columns_of(kind):
 def by_bertc(task, seed):
     kind, _, _, epochs, rate, batch, length, measure = TASKS[task]
     train, dev = prepare(task)
-    model, out, options = a.model, os.path.join(a.work, f"{task}-bertc-{seed}"), columns_of(kind)
+    model, out = a.model, os.path.join(a.work, f"{task}-bertc-{seed}")
     result = {}
     if train:
         extra = ["--doc_stride", STRIDE] if kind == "squad" else []
         extra += ["--version_2_with_negative"] if task == "squad2" else []
         extra += ["--max_train_samples", a.limit] if a.limit and kind == "squad" else []
-        run_bertc("finetune", "--task", kind, "--model", model, "--train", train, "--dev", dev, "--out", out, "--fresh", *options,
+        run_bertc("finetune", "--task", kind, "--model", model, "--train", train, "--dev", dev, "--out", out, "--fresh", *columns_of(kind),
                   "--num_train_epochs", epochs, "--learning_rate", rate, "--train_batch_size", batch, "--max_seq_length", length,
                   "--warmup_proportion", WARMUP, "--weight_decay", DECAY, "--seed", seed, "--precision", "fp32", "--log_steps", 10,
                   "--save_checkpoints_steps", 0, "--eval_steps", 0, "--no_progress", *extra)
         lines = [json.loads(line) for line in open(os.path.join(out, "metrics.jsonl"))]
         result["seconds"] = [line["seconds"] for line in lines if "loss" in line][-1]
         result["score"] = json.load(open(os.path.join(out, "eval_results.json")))[measure]
-        model, options = os.path.join(out, "final"), []
+        model = os.path.join(out, "final")
     if seed > 1:
         return result
     for precision in ("fp32", "bf16", "int8"):
-        extra = options if kind == "embedding" else []
+        extra = columns_of(kind) if kind == "embedding" else []
         said = run_bertc("evaluate", "--model", model, "--test", dev, "--precision", precision, "--json", *extra)
         if said:
             result[precision] = json.loads(said)[measure.split("_", 1)[1]]
@@ -174,12 +175,30 @@ def by_transformers(task, seed):
     return json.load(open(out))
 
 
-def embeddings(dev):
+def embeddings(task, seed, train, dev, out):
+    import datasets
     from scipy.stats import spearmanr
-    from sentence_transformers import SentenceTransformer
-    rows, model = table(dev), SentenceTransformer(a.model, device="cpu")
+    from sentence_transformers import (SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments,
+                                       losses)
+    _, _, _, epochs, rate, batch, length, _ = TASKS[task]
+    rows, model, result = table(dev), SentenceTransformer(a.model, device="cpu"), {}
+    model.max_seq_length = length
+    if train:
+        data = datasets.Dataset.from_list([{"text": r["text"], "pair": r["pair"], "score": float(r["label"])} for r in table(train)])
+        trainer = SentenceTransformerTrainer(
+            model=model, train_dataset=data, loss=losses.CoSENTLoss(model), args=SentenceTransformerTrainingArguments(
+                per_device_train_batch_size=batch, **arguments(out, epochs, rate, seed)))
+        began = time.perf_counter()
+        trainer.train()
+        result["seconds"] = time.perf_counter() - began
     x, y = (model.encode([r[c] for r in rows], normalize_embeddings=True) for c in ("text", "pair"))
-    return {"score": float(spearmanr((x * y).sum(1), [float(r["label"]) for r in rows]).statistic)}
+    return {**result, "score": float(spearmanr((x * y).sum(1), [float(r["label"]) for r in rows]).statistic)}
+
+
+def arguments(out, epochs, rate, seed):
+    return {"output_dir": out + ".run", "num_train_epochs": epochs, "learning_rate": rate, "warmup_steps": WARMUP,
+            "weight_decay": DECAY, "seed": seed, "use_cpu": True, "report_to": [], "save_strategy": "no",
+            "logging_strategy": "no", "disable_tqdm": True}
 
 
 def squad_examples(tokenizer, path, length):
@@ -233,10 +252,10 @@ def child(task, seed, out):
     kind, _, _, epochs, rate, batch, length, _ = TASKS[task]
     train, dev = prepare(task)
     torch.set_num_threads(a.threads)
-    if kind == "embedding":
-        json.dump(embeddings(dev), open(out, "w"))
-        return
     torch.manual_seed(seed)
+    if kind == "embedding":
+        json.dump(embeddings(task, seed, train, dev, out), open(out, "w"))
+        return
     tokenizer = AutoTokenizer.from_pretrained(a.model)
     collate = DataCollatorWithPadding(tokenizer)
     if kind == "squad":
@@ -267,9 +286,7 @@ def child(task, seed, out):
         data, test = ([encode_row(r) for r in part] for part in parts)
         model = AutoModelForSequenceClassification.from_pretrained(a.model, num_labels=1 if kind == "regression" else len(names))
     trainer = Trainer(model=model, train_dataset=data, data_collator=collate, args=TrainingArguments(
-        output_dir=out + ".run", num_train_epochs=epochs, learning_rate=rate, per_device_train_batch_size=batch,
-        per_device_eval_batch_size=batch, warmup_steps=WARMUP, weight_decay=DECAY, seed=seed, use_cpu=True, report_to=[],
-        save_strategy="no", logging_strategy="no", disable_tqdm=True))
+        per_device_train_batch_size=batch, per_device_eval_batch_size=batch, **arguments(out, epochs, rate, seed)))
     began = time.perf_counter()
     trainer.train()
     result = {"seconds": time.perf_counter() - began}
