@@ -1,6 +1,6 @@
-/* Inference's products with AMX's tiles, whose instructions are emulated, against those with VNNI: the same sums in int8,
- * the same numbers up to rounding in bf16, and nothing touched outside the operands. Needs a processor with AVX-512 VNNI
- * and BF16. */
+/* Inference's products and attention with AMX's tiles, whose instructions are emulated, against those with VNNI and
+ * vdpbf16ps: the same sums in int8, the same numbers up to rounding in bf16, and nothing touched outside the operands. Needs
+ * a processor with AVX-512 VNNI and BF16. */
 #include <immintrin.h>
 #include <math.h>
 #include "amx_emulation.h"
@@ -28,7 +28,7 @@
 #define ISA_amx
 #define inference_quantize_amx_emulated inference_quantize_avx512_bf16
 #define inference_pack_amx_emulated inference_pack_avx512_bf16
-#define inference_attend_amx_emulated inference_attend_avx512_bf16
+#include "backend/cpu/kernels/inference_attention.c"
 #include "backend/cpu/kernels/inference_product.c"
 #pragma GCC pop_options
 
@@ -111,8 +111,61 @@ static void tiles_multiply_as_vectors_do(void **state)
 		}
 }
 
+/* y of one head: rows of three parts of `size` numbers, in memory that ends with the last of them. */
+static void check_attention(int64_t length, int64_t size, struct rng *rng)
+{
+	const struct inference_kernels *kernels[] = {cpu_levels[CPU_ISA_AVX512_BF16].inference, &inference_kernels_amx_emulated};
+	static uint16_t y[2][ATTENTION_LENGTH + 1][64];
+	static _Alignas(64) char scratch[ATTENTION_BYTES];
+	const size_t bytes = (size_t)(length * 3 * size) * sizeof(uint16_t);
+	uint16_t *qkv = malloc(bytes);
+	assert_non_null(qkv);
+	for (int64_t i = 0; i < length * 3 * size; i++)
+		qkv[i] = float_to_bf16(2 * (float)rng_truncated_normal(rng));
+	memset(y, 0xff, sizeof y);
+	allow(0, qkv, bytes);
+	allow(1, scratch, sizeof scratch);
+	allow(2, NULL, 0);
+	for (int i = 0; i < 2; i++) {
+		memset(scratch, 0xff, sizeof scratch);
+		kernels[i]->attend(&(struct inference_attention){.length = length,
+								 .size = size,
+								 .query = qkv,
+								 .key = qkv + size,
+								 .value = qkv + 2 * size,
+								 .row = 3 * size,
+								 .scale = 1 / sqrtf((float)size),
+								 .scratch = scratch,
+								 .y = y[i][0],
+								 .y_row = 64});
+	}
+	for (int64_t row = 0; row <= ATTENTION_LENGTH; row++)
+		for (int64_t c = 0; c < 64; c++) {
+			float vectors = bf16_to_float(y[0][row][c]), tiles = bf16_to_float(y[1][row][c]);
+			if (row >= length || c >= size)
+				assert_true(isnan(tiles)); /* not written */
+			else
+				assert_true(fabsf(vectors - tiles) <= 0x1p-7f * fabsf(vectors) + 0x1p-10f);
+		}
+	free(qkv);
+}
+
+static void tiles_attend_as_vectors_do(void **state)
+{
+	enum cpu_isa isa;
+	if (cpu_isa_detect(&isa) != OK || isa < CPU_ISA_AVX512_BF16)
+		skip();
+	static const int64_t lengths[] = {1, 2, 15, 16, 17, 31, 32, 33, 48, 63, 65, 96, 128, 200, 512};
+	struct rng rng = rng_start(6, RNG_TEST, 0);
+	for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+		check_attention(lengths[i], 32, &rng);
+		check_attention(lengths[i], 64, &rng);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(tiles_multiply_as_vectors_do)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(tiles_multiply_as_vectors_do),
+					   cmocka_unit_test(tiles_attend_as_vectors_do)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,8 @@
 /* The inner products of gemm.h: 32 x 32 outputs at a time, kept in registers over all of k. */
 #include "backend/cpu/kernels/gemm_kernels.h"
+#ifdef ISA_amx
+#include "backend/cpu/kernels/tile_configuration.h"
+#endif
 
 /* Vectors of a register block in one block. */
 enum { N = GEMM_BLOCK, ACROSS = LANES == 4 ? 4 : 2 };
@@ -218,20 +221,8 @@ void KERNEL(gemm_multiply_bf16)(const struct block_product *p)
 #endif
 
 #ifdef ISA_amx
-/* Eight tiles of 16 rows of 64 bytes: 0-3 hold the 32 x 32 outputs, 4-5 the two halves (16 rows each) of a left block, 6-7 the
- * two halves (16 columns each) of a right block. */
-struct tile_configuration {
-	uint8_t palette, start_row, reserved[14];
-	uint16_t column_bytes[16];
-	uint8_t rows[16];
-};
-
-static const struct tile_configuration tiles = {
-	.palette = 1,
-	.column_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
-	.rows = {16, 16, 16, 16, 16, 16, 16, 16},
-};
-
+/* Tiles 0-3 hold the 32 x 32 outputs, 4-5 the two halves (16 rows each) of a left block, 6-7 the two halves (16 columns each) of
+ * a right block. */
 enum { ROW = 64, HALF = 16 * ROW };
 
 /* Loads the output tiles, from memory (rows `row` bytes apart) or as zeros; store_outputs() stores them. */
@@ -316,13 +307,12 @@ INLINE void bf16_blocks(const struct block_product *p, bool ahead)
 
 void KERNEL(gemm_multiply_bf16)(const struct block_product *p)
 {
-	/* The compiler does not know that tile loads read memory, so force all earlier stores first. */
-	__asm__ volatile("" ::: "memory");
+	settle_stores();
 	if (p->fetch[0].rows > 0)
 		bf16_blocks(p, true);
 	else
 		bf16_blocks(p, false);
-	__asm__ volatile("" ::: "memory");
+	settle_stores();
 }
 
 /* 32 x 32 x 32 of a panel product. */
@@ -352,7 +342,7 @@ void KERNEL(gemm_multiply_panel_bf16)(const struct panel_product *p)
 	enum { RESIDENT = 16 };
 	int64_t row = p->out_row * (int64_t)sizeof(float), steps = p->m * p->k;
 	struct walk walk = walk_start(&p->fetch, steps);
-	__asm__ volatile("" ::: "memory");
+	settle_stores();
 	for (int64_t m = 0; m < p->m; m++) {
 		const char *left = (const char *)p->left + m * p->left_m, *right = p->right;
 		char *out = (char *)p->out + m * N * row;
@@ -370,16 +360,15 @@ void KERNEL(gemm_multiply_panel_bf16)(const struct panel_product *p)
 		}
 		store_outputs(out, row);
 	}
-	__asm__ volatile("" ::: "memory");
+	settle_stores();
 }
 #endif
 
-/* Tile state belongs to the thread, and libraries set their own: configure it for each series of products, and release it
- * afterwards, because held tiles cost 8 KiB at each context switch. */
+/* Libraries configure tiles of their own, so this is done for each series of products. */
 void KERNEL(gemm_begin)(void)
 {
 #ifdef ISA_amx
-	_tile_loadconfig(&tiles);
+	configure_tiles(TILE_ROWS_MOST, TILE_ROWS_MOST);
 #endif
 }
 

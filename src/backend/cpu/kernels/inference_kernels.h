@@ -59,7 +59,11 @@ struct inference_attention {
 	uint16_t *y;
 	int64_t y_row;
 };
-enum { ATTENTION_LENGTH = 512, ATTENTION_BYTES = ATTENTION_LENGTH * (2 * 64 * 2 + 4 * 6) };
+enum {
+	ATTENTION_LENGTH = 512,
+	ATTENTION_QUERIES = 16, /* most queries at a time */
+	ATTENTION_BYTES = ATTENTION_LENGTH * (2 * 64 * 2 + ATTENTION_QUERIES * 6)
+};
 
 /* A number of a block that is larger than its column's limit. */
 struct selected {

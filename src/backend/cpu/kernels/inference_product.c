@@ -6,6 +6,9 @@
  */
 #include "backend/cpu/kernels/elements.h"
 #include "backend/cpu/kernels/inference_kernels.h"
+#ifdef ISA_amx
+#include "backend/cpu/kernels/tile_configuration.h"
+#endif
 
 enum { PANEL_VECTORS = LANES == 4 ? 4 : 2, PANEL = PANEL_VECTORS * LANES };
 #ifdef __AVX512F__
@@ -274,34 +277,12 @@ INLINE void multiply(const struct inference_product *a, enum kind kind)
 }
 
 #ifdef ISA_amx
-/* Tiles 0-3 hold the sums of up to 32 rows and the panel's 32 outputs, 4 and 5 two halves of the rows, 6 and 7 the panel's two
- * vectors of outputs for as many groups as a tile row has words. */
-struct tile_configuration {
-	uint8_t palette, start_row, reserved[14];
-	uint16_t column_bytes[16];
-	uint8_t rows[16];
-};
-
-enum { TILE_BYTES = 64, HALF_ROWS = 16 };
-
-static void configure_tiles(int64_t upper, int64_t lower)
-{
-	struct tile_configuration tiles = {.palette = 1};
-	uint8_t rows[8] = {(uint8_t)upper, (uint8_t)upper, (uint8_t)lower, (uint8_t)lower,
-			   (uint8_t)upper, (uint8_t)lower, HALF_ROWS,      HALF_ROWS};
-	for (int i = 0; i < 8; i++) {
-		tiles.rows[i] = rows[i];
-		tiles.column_bytes[i] = rows[i] ? TILE_BYTES : 0;
-	}
-	_tile_loadconfig(&tiles);
-}
-
 /* Multiplies one block of up to 32 rows from `row` on; `lower` is true if there are more than 16 rows, so that the upper half
  * is full. int8 rows are unsigned, as for VNNI. */
 INLINE void tiles_of_rows(const struct inference_product *a, int64_t row, struct ahead ahead, bool lower, enum kind kind)
 {
 	const char *x = (const char *)a->x + row * a->x_row, *w = a->panel;
-	int64_t steps = (a->inputs * (kind == KIND_S8 ? 1 : 2) + TILE_BYTES - 1) / TILE_BYTES;
+	int64_t steps = (a->inputs * (kind == KIND_S8 ? 1 : 2) + TILE_ROW - 1) / TILE_ROW;
 	int64_t y_row = a->y_row * (int64_t)sizeof(float);
 	char *y = (char *)(a->y + row * a->y_row);
 	_tile_zero(0);
@@ -310,13 +291,13 @@ INLINE void tiles_of_rows(const struct inference_product *a, int64_t row, struct
 		_tile_zero(2);
 		_tile_zero(3);
 	}
-	for (int64_t step = 0; step < steps; step++, x += TILE_BYTES, w += 2 * HALF_ROWS * TILE_BYTES) {
+	for (int64_t step = 0; step < steps; step++, x += TILE_ROW, w += 2 * TILE_ROWS_MOST * TILE_ROW) {
 		fetch_ahead(&ahead);
 		_tile_loadd(4, x, a->x_row);
-		_tile_loadd(6, w, 2 * TILE_BYTES);
-		_tile_loadd(7, w + TILE_BYTES, 2 * TILE_BYTES);
+		_tile_loadd(6, w, 2 * TILE_ROW);
+		_tile_loadd(7, w + TILE_ROW, 2 * TILE_ROW);
 		if (lower)
-			_tile_loadd(5, x + HALF_ROWS * a->x_row, a->x_row);
+			_tile_loadd(5, x + TILE_ROWS_MOST * a->x_row, a->x_row);
 		if (kind == KIND_S8) {
 			_tile_dpbusd(0, 4, 6);
 			_tile_dpbusd(1, 4, 7);
@@ -334,10 +315,10 @@ INLINE void tiles_of_rows(const struct inference_product *a, int64_t row, struct
 		}
 	}
 	_tile_stored(0, y, y_row);
-	_tile_stored(1, y + TILE_BYTES, y_row);
+	_tile_stored(1, y + TILE_ROW, y_row);
 	if (lower) {
-		_tile_stored(2, y + HALF_ROWS * y_row, y_row);
-		_tile_stored(3, y + HALF_ROWS * y_row + TILE_BYTES, y_row);
+		_tile_stored(2, y + TILE_ROWS_MOST * y_row, y_row);
+		_tile_stored(3, y + TILE_ROWS_MOST * y_row + TILE_ROW, y_row);
 	}
 }
 
@@ -356,24 +337,24 @@ INLINE void finish_integers(const struct inference_product *a)
 
 INLINE void multiply_tiles(const struct inference_product *a, enum kind kind)
 {
-	int64_t full = a->rows / (2 * HALF_ROWS), left = a->rows % (2 * HALF_ROWS), blocks = full + (left > 0);
-	int64_t steps = (a->inputs * (kind == KIND_S8 ? 1 : 2) + TILE_BYTES - 1) / TILE_BYTES;
-	int64_t lines = steps * 2 * HALF_ROWS, step_lines = 2 * HALF_ROWS;
+	int64_t full = a->rows / (2 * TILE_ROWS_MOST), left = a->rows % (2 * TILE_ROWS_MOST), blocks = full + (left > 0);
+	int64_t steps = (a->inputs * (kind == KIND_S8 ? 1 : 2) + TILE_ROW - 1) / TILE_ROW;
+	int64_t lines = steps * 2 * TILE_ROWS_MOST, step_lines = 2 * TILE_ROWS_MOST;
 	if (full > 0)
-		configure_tiles(HALF_ROWS, HALF_ROWS);
+		configure_tiles(TILE_ROWS_MOST, TILE_ROWS_MOST);
 	for (int64_t i = 0; i < blocks; i++) {
 		struct ahead ahead = {.at = (const char *)a->next + lines * i / blocks * 64,
 				      .lines = a->next ? (step_lines + blocks - 1) / blocks : 0};
 		if (i < full) {
-			tiles_of_rows(a, i * 2 * HALF_ROWS, ahead, true, kind);
+			tiles_of_rows(a, i * 2 * TILE_ROWS_MOST, ahead, true, kind);
 			continue;
 		}
-		int64_t upper = left < HALF_ROWS ? left : HALF_ROWS;
+		int64_t upper = left < TILE_ROWS_MOST ? left : TILE_ROWS_MOST;
 		configure_tiles(upper, left - upper);
 		if (left > upper)
-			tiles_of_rows(a, i * 2 * HALF_ROWS, ahead, true, kind);
+			tiles_of_rows(a, i * 2 * TILE_ROWS_MOST, ahead, true, kind);
 		else
-			tiles_of_rows(a, i * 2 * HALF_ROWS, ahead, false, kind);
+			tiles_of_rows(a, i * 2 * TILE_ROWS_MOST, ahead, false, kind);
 	}
 	_tile_release();
 	if (kind == KIND_S8)
@@ -496,7 +477,7 @@ static void multiply_bf16(const struct inference_product *a)
 #ifdef ISA_amx
 	/* Tiles take whole chunks of a row. The path depends on the weight alone, so its sums are always computed the same
 	 * way. */
-	if (a->inputs % (TILE_BYTES / 2) == 0) {
+	if (a->inputs % (TILE_ROW / 2) == 0) {
 		multiply_tiles(a, KIND_BF16);
 		return;
 	}
