@@ -8,13 +8,12 @@
 #include "base/numbers.h"
 
 enum {
-	/* Rows per task where rows are divided among tasks: their sums and results stay in the second-level cache. A multiple
-	 * of a tile's rows. */
+	/* Rows per task where rows are divided among tasks, before they are rounded up to whole tiles: their sums and results
+	 * stay in the second-level cache. */
 	TASK_ROWS = 120,
 	LEAST_TASK_ROWS = 40, /* with fewer, a panel is read too often for the work done with it */
 	TASKS = 4,            /* per thread, so that threads finish at about the same time */
 	PASS_ROWS = 64,       /* maximum rows per task of a pass over rows */
-	TILE_MULTIPLE = 10,
 };
 
 static const struct cpu_kernels *kernels_of(const struct replica *r)
@@ -132,11 +131,16 @@ static bool has_many_rows(const struct replica *r, int64_t rows)
 	return rows >= 2 * LEAST_TASK_ROWS * (int64_t)pool_threads(r->backend->pool);
 }
 
+static int64_t whole_tiles(int64_t rows)
+{
+	return round_up(rows, inference_kernels()->tile_rows);
+}
+
 /* A task takes all panels of some rows. */
 static struct cut cut_rows(const struct replica *r, int64_t rows, int64_t panels)
 {
 	int64_t tasks = TASKS * (int64_t)pool_threads(r->backend->pool);
-	int64_t step = smaller(TASK_ROWS, round_up(larger((rows + tasks - 1) / tasks, LEAST_TASK_ROWS), TILE_MULTIPLE));
+	int64_t step = smaller(whole_tiles(TASK_ROWS), whole_tiles(larger((rows + tasks - 1) / tasks, LEAST_TASK_ROWS)));
 	return (struct cut){.rows = step, .panels = panels, .row_tasks = (rows + step - 1) / step, .panel_tasks = 1};
 }
 
@@ -144,8 +148,8 @@ static struct cut cut_rows(const struct replica *r, int64_t rows, int64_t panels
 static struct cut cut_panels(const struct replica *r, int64_t rows, int64_t panels)
 {
 	int64_t tasks = TASKS * (int64_t)pool_threads(r->backend->pool);
-	struct cut cut = {.row_tasks = (rows + TASK_ROWS - 1) / TASK_ROWS};
-	cut.rows = round_up((rows + cut.row_tasks - 1) / cut.row_tasks, TILE_MULTIPLE);
+	struct cut cut = {.row_tasks = (rows + whole_tiles(TASK_ROWS) - 1) / whole_tiles(TASK_ROWS)};
+	cut.rows = whole_tiles((rows + cut.row_tasks - 1) / cut.row_tasks);
 	cut.panel_tasks = smaller(panels, (tasks + cut.row_tasks - 1) / cut.row_tasks);
 	cut.panels = (panels + cut.panel_tasks - 1) / cut.panel_tasks;
 	cut.panel_tasks = (panels + cut.panels - 1) / cut.panels;

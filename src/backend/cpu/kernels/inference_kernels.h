@@ -74,6 +74,7 @@ enum { SELECT_ROWS = 120 }; /* maximum rows of a block */
 
 struct inference_kernels {
 	int64_t panel;     /* outputs per panel */
+	int64_t tile_rows; /* rows that are multiplied at a time */
 	int64_t row_bytes; /* bytes per number of an int8 row: 1 or 2 */
 	void (*multiply_f32)(const struct inference_product *a);
 	void (*multiply_bf16)(const struct inference_product *a); /* NULL where bf16 is not offered */

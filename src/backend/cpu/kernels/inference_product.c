@@ -322,10 +322,11 @@ INLINE void tiles_of_rows(const struct inference_product *a, int64_t row, struct
 	}
 }
 
-/* Converts integer sums, as the tiles leave them, to floats in place. */
-INLINE void finish_integers(const struct inference_product *a)
+/* Converts the integer sums of a block, as the tiles leave them, to floats in place. */
+INLINE void finish_integers(const struct inference_product *a, int64_t first, enum kind kind)
 {
-	for (int64_t row = 0; row < a->rows; row++) {
+	int64_t end = first + 2 * TILE_ROWS_MOST < a->rows ? first + 2 * TILE_ROWS_MOST : a->rows;
+	for (int64_t row = first; kind == KIND_S8 && row < end; row++) {
 		float *y = a->y + row * a->y_row;
 		vector scale = vector_set(row_scale(a, row));
 		for (int64_t c = 0; c < PANEL; c += LANES) {
@@ -335,6 +336,7 @@ INLINE void finish_integers(const struct inference_product *a)
 	}
 }
 
+/* A block's sums are converted after the next block has been multiplied, so that the processor can do both at a time. */
 INLINE void multiply_tiles(const struct inference_product *a, enum kind kind)
 {
 	int64_t full = a->rows / (2 * TILE_ROWS_MOST), left = a->rows % (2 * TILE_ROWS_MOST), blocks = full + (left > 0);
@@ -345,20 +347,19 @@ INLINE void multiply_tiles(const struct inference_product *a, enum kind kind)
 	for (int64_t i = 0; i < blocks; i++) {
 		struct ahead ahead = {.at = (const char *)a->next + lines * i / blocks * 64,
 				      .lines = a->next ? (step_lines + blocks - 1) / blocks : 0};
-		if (i < full) {
-			tiles_of_rows(a, i * 2 * TILE_ROWS_MOST, ahead, true, kind);
-			continue;
-		}
-		int64_t upper = left < TILE_ROWS_MOST ? left : TILE_ROWS_MOST;
-		configure_tiles(upper, left - upper);
-		if (left > upper)
+		if (i == full)
+			configure_tiles(left < TILE_ROWS_MOST ? left : TILE_ROWS_MOST,
+					left < TILE_ROWS_MOST ? 0 : left - TILE_ROWS_MOST);
+		if (i < full || left > TILE_ROWS_MOST)
 			tiles_of_rows(a, i * 2 * TILE_ROWS_MOST, ahead, true, kind);
 		else
 			tiles_of_rows(a, i * 2 * TILE_ROWS_MOST, ahead, false, kind);
+		if (i > 0)
+			finish_integers(a, (i - 1) * 2 * TILE_ROWS_MOST, kind);
 	}
+	if (blocks > 0)
+		finish_integers(a, (blocks - 1) * 2 * TILE_ROWS_MOST, kind);
 	_tile_release();
-	if (kind == KIND_S8)
-		finish_integers(a);
 }
 #endif
 
@@ -522,6 +523,13 @@ void KERNEL(inference_quantize)(const void *x, enum dtype dtype, int64_t rows, i
 
 const struct inference_kernels KERNEL(inference_kernels) = {
 	.panel = PANEL,
+#ifdef ISA_amx
+	.tile_rows = 2 * TILE_ROWS_MOST,
+#elif defined(ISA_neon_mmla)
+	.tile_rows = MMLA_ROWS,
+#else
+	.tile_rows = TILE_ROWS,
+#endif
 #if defined(__AVX512VNNI__) || defined(__ARM_NEON)
 	.row_bytes = 1,
 #else
