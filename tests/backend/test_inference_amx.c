@@ -40,6 +40,20 @@ static void allow(int i, const void *memory, size_t bytes)
 	emulated_last[i] = (const char *)memory + bytes;
 }
 
+/* What follows a product: copies of its sums, in ascending order. */
+struct copied {
+	float (*sums)[PANEL_MOST + 8], (*copy)[PANEL_MOST + 8];
+	int64_t rows;
+};
+
+static void copy_rows(const void *context, int64_t row, int64_t rows)
+{
+	struct copied *copied = *(struct copied *const *)context;
+	assert_int_equal(row, copied->rows);
+	memcpy(copied->copy[row], copied->sums[row], (size_t)rows * sizeof copied->copy[0]);
+	copied->rows += rows;
+}
+
 /* Buffers have their exact sizes, so that an access one step too far is out of bounds. */
 static void check_shape(enum dtype type, int64_t rows, int64_t inputs, struct rng *rng)
 {
@@ -48,7 +62,7 @@ static void check_shape(enum dtype type, int64_t rows, int64_t inputs, struct rn
 	int64_t panel = panel_bytes(plain, type, inputs), row_bytes = int8_row_bytes(plain, inputs);
 	static float weights[PANEL_MOST * MOST_INPUTS];
 	static uint16_t numbers[MOST_ROWS * MOST_INPUTS];
-	float scales[PANEL_MOST], y[2][MOST_ROWS][PANEL_MOST + 8];
+	float scales[PANEL_MOST], y[2][MOST_ROWS][PANEL_MOST + 8], copy[MOST_ROWS][PANEL_MOST + 8];
 	int32_t sums[PANEL_MOST];
 	for (int64_t i = 0; i < PANEL_MOST * inputs; i++)
 		weights[i] = (float)rng_truncated_normal(rng);
@@ -78,9 +92,13 @@ static void check_shape(enum dtype type, int64_t rows, int64_t inputs, struct rn
 	allow(1, packed, (size_t)panel);
 	allow(2, y[1], (size_t)rows * sizeof y[1][0] - 8 * sizeof(float));
 	for (int i = 0; i < 2; i++) {
+		struct copied copied = {y[i], copy, 0}, *address = &copied;
 		a.y = y[i][0];
+		a.end = (struct product_end){copy_rows, &address};
 		const struct inference_kernels *kernels = i ? tiles : plain;
 		(type == DTYPE_S8 ? kernels->multiply_s8 : kernels->multiply_bf16)(&a);
+		assert_int_equal(copied.rows, rows);
+		assert_memory_equal(copy, y[i], (size_t)rows * sizeof copy[0]);
 	}
 	for (int64_t r = 0; r < MOST_ROWS; r++) {
 		for (int64_t c = 0; c < PANEL_MOST + 8; c++) {

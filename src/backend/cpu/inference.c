@@ -93,8 +93,8 @@ struct product_rows inference_rows(struct replica *r, const struct packed_weight
 
 /* ---- products ---- */
 
-void inference_multiply(const struct packed_weight *w, const struct product_rows *x, int64_t first_row, int64_t rows,
-			int64_t panel, float *y, int64_t y_row)
+static void multiply_panel(const struct packed_weight *w, const struct product_rows *x, int64_t first_row, int64_t rows,
+			   int64_t panel, float *y, int64_t y_row, struct product_end end)
 {
 	const struct inference_kernels *kernels = inference_kernels();
 	struct inference_product product = {
@@ -106,6 +106,7 @@ void inference_multiply(const struct packed_weight *w, const struct product_rows
 		.next = (panel + 1) * kernels->panel < w->outputs ? w->panels + (panel + 1) * w->panel_bytes : NULL,
 		.y = y,
 		.y_row = y_row,
+		.end = end,
 	};
 	if (w->dtype == DTYPE_S8) {
 		product.x = (const char *)product.x + INT8_ROW_HEADER;
@@ -117,6 +118,12 @@ void inference_multiply(const struct packed_weight *w, const struct product_rows
 	} else {
 		kernels->multiply_f32(&product);
 	}
+}
+
+void inference_multiply(const struct packed_weight *w, const struct product_rows *x, int64_t first_row, int64_t rows,
+			int64_t panel, float *y, int64_t y_row)
+{
+	multiply_panel(w, x, first_row, rows, panel, y, y_row, (struct product_end){NULL, NULL});
 }
 
 /* How a product is divided. */
@@ -174,27 +181,42 @@ struct linear_call {
 	void (*finish)(const struct linear_rows *rows);
 };
 
+/* One panel of a task's rows. */
+struct linear_part {
+	const struct linear_call *call;
+	int64_t row, panel; /* of the first sums */
+	float *sums;
+};
+
+static void finish_linear(const void *context, int64_t row, int64_t rows)
+{
+	const struct linear_part *part = context;
+	const struct linear_call *call = part->call;
+	int64_t width = inference_kernels()->panel, column = part->panel * width;
+	call->finish(&(struct linear_rows){
+		.rows = rows,
+		.columns = smaller(width, call->y.columns - column),
+		.stride = call->y.columns,
+		.dtype = call->y.dtype,
+		.activation = call->activation,
+		.past = call->past,
+		.x = part->sums + row * width,
+		.x_row = width,
+		.bias = call->bias ? call->bias + column : NULL,
+		.y = tensor_at(&call->y, part->row + row, column),
+	});
+}
+
 static void linear_task(void *context, int64_t index, int worker)
 {
 	const struct linear_call *call = context;
 	int64_t panel = index / call->cut.row_tasks * call->cut.panels, width = inference_kernels()->panel;
 	int64_t row = index % call->cut.row_tasks * call->cut.rows, rows = smaller(call->cut.rows, call->x.rows - row);
 	int64_t end = smaller(panel + call->cut.panels, panels_of(call->w));
-	float *tile = cpu_scratch(call->r)->tiles + worker * cpu_scratch(call->r)->tile_floats;
+	float *sums = cpu_scratch(call->r)->tiles + worker * cpu_scratch(call->r)->tile_floats;
 	for (; panel < end; panel++) {
-		inference_multiply(call->w, &call->x, row, rows, panel, tile, width);
-		call->finish(&(struct linear_rows){
-			.rows = rows,
-			.columns = smaller(width, call->y.columns - panel * width),
-			.stride = call->y.columns,
-			.dtype = call->y.dtype,
-			.activation = call->activation,
-			.past = call->past,
-			.x = tile,
-			.x_row = width,
-			.bias = call->bias ? call->bias + panel * width : NULL,
-			.y = tensor_at(&call->y, row, panel * width),
-		});
+		const struct linear_part part = {call, row, panel, sums};
+		multiply_panel(call->w, &call->x, row, rows, panel, sums, width, (struct product_end){finish_linear, &part});
 	}
 	if (call->whole_rows)
 		quantize_rows(&call->y, call->y.twin, row, rows);

@@ -22,6 +22,12 @@ enum {
  * instruction set: with VNNI, unsigned bytes offset by 128; on arm64, signed bytes; otherwise signed 16-bit numbers. */
 enum { INT8_ROW_HEADER = 64 };
 
+/* What follows a product: done to each of its rows once, some rows at a time, in ascending order, as soon as they are there. */
+struct product_end {
+	void (*finish)(const void *context, int64_t row, int64_t rows); /* or NULL */
+	const void *context;
+};
+
 /* y (rows, panel) = x w', for one panel. */
 struct inference_product {
 	int64_t rows, inputs;
@@ -33,6 +39,7 @@ struct inference_product {
 	const void *next;    /* the panel that is multiplied after this one, to be prefetched meanwhile; or NULL */
 	float *y;
 	int64_t y_row; /* floats between rows; all columns of the panel are written */
+	struct product_end end;
 };
 
 /* Packs some outputs of one panel, from rows of a weight as the host holds them. */

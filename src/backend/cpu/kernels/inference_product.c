@@ -244,6 +244,12 @@ INLINE void tile(const struct inference_product *a, int64_t row, struct ahead ah
 	}
 }
 
+INLINE void end_rows(const struct inference_product *a, int64_t row, int64_t rows)
+{
+	if (a->end.finish)
+		a->end.finish(a->end.context, row, rows);
+}
+
 /* Divides the rows into tiles of nearly equal height. */
 INLINE void multiply(const struct inference_product *a, enum kind kind)
 {
@@ -274,6 +280,7 @@ INLINE void multiply(const struct inference_product *a, enum kind kind)
 		default: __builtin_unreachable();
 		}
 	}
+	end_rows(a, 0, a->rows);
 }
 
 #ifdef ISA_amx
@@ -322,9 +329,10 @@ INLINE void tiles_of_rows(const struct inference_product *a, int64_t row, struct
 	}
 }
 
-/* Converts the integer sums of a block, as the tiles leave them, to floats in place. */
-INLINE void finish_integers(const struct inference_product *a, int64_t first, enum kind kind)
+/* Converts the integer sums of a block, as the tiles leave them, to floats in place, and does what follows. */
+INLINE void finish_block(const struct inference_product *a, int64_t block, enum kind kind)
 {
+	int64_t first = block * 2 * TILE_ROWS_MOST;
 	int64_t end = first + 2 * TILE_ROWS_MOST < a->rows ? first + 2 * TILE_ROWS_MOST : a->rows;
 	for (int64_t row = first; kind == KIND_S8 && row < end; row++) {
 		float *y = a->y + row * a->y_row;
@@ -334,9 +342,10 @@ INLINE void finish_integers(const struct inference_product *a, int64_t first, en
 			vector_store(y + c, TO_FLOATS(sum) * (vector_load(a->scales + c) * scale));
 		}
 	}
+	end_rows(a, first, end - first);
 }
 
-/* A block's sums are converted after the next block has been multiplied, so that the processor can do both at a time. */
+/* A block is finished after the instructions of the next block's product, so that the processor can do both at a time. */
 INLINE void multiply_tiles(const struct inference_product *a, enum kind kind)
 {
 	int64_t full = a->rows / (2 * TILE_ROWS_MOST), left = a->rows % (2 * TILE_ROWS_MOST), blocks = full + (left > 0);
@@ -355,10 +364,10 @@ INLINE void multiply_tiles(const struct inference_product *a, enum kind kind)
 		else
 			tiles_of_rows(a, i * 2 * TILE_ROWS_MOST, ahead, false, kind);
 		if (i > 0)
-			finish_integers(a, (i - 1) * 2 * TILE_ROWS_MOST, kind);
+			finish_block(a, i - 1, kind);
 	}
 	if (blocks > 0)
-		finish_integers(a, (blocks - 1) * 2 * TILE_ROWS_MOST, kind);
+		finish_block(a, blocks - 1, kind);
 	_tile_release();
 }
 #endif
@@ -459,6 +468,7 @@ INLINE void multiply_mmla(const struct inference_product *a, enum kind kind)
 		else
 			mmla_tile(a, row, rows, ahead, 1, kind);
 	}
+	end_rows(a, 0, a->rows);
 }
 #endif
 
