@@ -173,7 +173,7 @@ static struct distillation *self(const struct objective *objective)
 
 enum { SUM_OF_HIDDEN = 3 * BATCH_HEADS };
 
-/* Computes those of the teacher's first `count` layers that have not been computed yet. */
+/* Computes those of the teacher's first `count` layers that have not been computed yet; returns the hidden states after them. */
 static struct tensor advance(struct distillation *d, int32_t count)
 {
 	struct teacher *teacher = d->teacher;
@@ -184,7 +184,7 @@ static struct tensor advance(struct distillation *d, int32_t count)
 	model_layers(teacher->model, teacher->activations, &teacher->replica, d->batch, d->teacher_layers,
 		     count - d->teacher_layers);
 	d->teacher_layers = count;
-	return activations_output(teacher->activations);
+	return activations_hidden(teacher->activations, count - 1);
 }
 
 static struct tensor with_rows(struct tensor tensor, int64_t rows)

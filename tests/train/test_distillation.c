@@ -5,6 +5,7 @@
 #include <string.h>
 #include "backend/open.h"
 #include "base/rng.h"
+#include "model/forms.h"
 #include "test.h"
 #include "train/distillation.h"
 
@@ -136,9 +137,9 @@ static void inner_close(struct objective *objective)
 	(void)objective;
 }
 
-static void pupil_make(struct pupil *p, enum head_loss loss, int32_t width, const struct distillation_settings *settings)
+static void pupil_make_of(struct pupil *p, struct model_config config, enum head_loss loss, int32_t width,
+			  const struct distillation_settings *settings)
 {
-	struct model_config config = student_config;
 	*p = (struct pupil){.inner = {.name = "test", .metrics = inner_metrics, .close = inner_close}, .batch = make_batch(loss)};
 	struct model_heads heads = make_heads(loss, width != config.hidden_size ? width : 0);
 	struct batch_capacity capacity = batch_capacity_of(&p->batch);
@@ -176,6 +177,11 @@ static void pupil_make(struct pupil *p, enum head_loss loss, int32_t width, cons
 		(struct scalars){.inverse_weight = {1 / weight}, .inverse_tokens = 1.0 / TOKENS, .loss_scale = 4, .seed = 1};
 }
 
+static void pupil_make(struct pupil *p, enum head_loss loss, int32_t width, const struct distillation_settings *settings)
+{
+	pupil_make_of(p, student_config, loss, width, settings);
+}
+
 static void pupil_free(struct pupil *p)
 {
 	p->objective->close(p->objective);
@@ -191,6 +197,23 @@ static void compute(struct pupil *p, struct measures *out)
 	*p->replica.accumulators = (struct accumulators){{0}};
 	p->objective->gradients(p->objective, &p->replica, &p->batch, true, (struct layer_hook){0});
 	p->objective->metrics(p->objective, &p->step, p->replica.accumulators, out);
+}
+
+/* Gives the teacher the student's weights; those that only the teacher has are zero. */
+static void give_weights(struct pupil *p)
+{
+	const struct model *model = teacher_model(p->teacher);
+	float *slab = calloc((size_t)model->slab_count, sizeof *slab);
+	for (int64_t i = 0; i < model->parameter_count; i++) {
+		const struct parameter *parameter = &model->parameters[i];
+		int64_t own = model_find_parameter(p->model, parameter->name);
+		if (own >= 0)
+			memcpy(slab + parameter->offset, p->slab + p->model->parameters[own].offset,
+			       (size_t)parameter->count * sizeof *slab);
+	}
+	assert_ok(model_set_weights(p->model, &p->replica, p->slab));
+	assert_ok(teacher_set_weights(p->teacher, slab));
+	free(slab);
 }
 
 static double loss_with(struct pupil *p, int64_t at, double move)
@@ -241,6 +264,31 @@ static void gradients_are_those_of_the_loss(void **state)
 		snprintf(what, sizeof what, "loss %d", (int)losses[i]);
 		pupil_make(&p, losses[i], i == 0 ? 12 : 8, &settings);
 		check_gradients(&p, what);
+		pupil_free(&p);
+	}
+}
+
+/* In models of every kind, a layer's hidden states are the same in a teacher as in a student: there is nothing to learn from a
+ * teacher with the student's weights and one more layer. */
+static void a_twin_teaches_nothing(void **state)
+{
+	static const struct layer_pair same[] = {{-1, -1}, {0, 0}};
+	static const char *const forms[] = {"bert", "modernbert", "electra"};
+	const struct distillation_settings settings = {
+		.alpha = 0, .temperature = 1, .hidden_weight = 1, .layers = same, .layer_count = 2};
+	for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
+		struct model_config config = student_config;
+		struct measures measures = {0};
+		struct pupil p;
+		assert_ok(model_form_find(forms[f], "test", &config.form));
+		config.embedding_size = model_form_of(&config)->keys->embedding_size ? 4 : 0;
+		if (model_form_of(&config)->positions == POSITIONS_ROTARY)
+			config.attention = model_form_of(&config)->defaults->attention;
+		pupil_make_of(&p, config, LOSS_CLASSES, config.hidden_size, &settings);
+		give_weights(&p);
+		compute(&p, &measures);
+		if (measures_get(&measures, "hidden_loss") != 0)
+			fail_msg("%s: %g", forms[f], measures_get(&measures, "hidden_loss"));
 		pupil_free(&p);
 	}
 }
@@ -303,6 +351,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gradients_are_those_of_the_loss),
+		cmocka_unit_test(a_twin_teaches_nothing),
 		cmocka_unit_test(parts_add_up),
 		cmocka_unit_test(flops_are_counted),
 	};
