@@ -43,6 +43,15 @@ static struct memory_plan plan_of(const struct shapes *shapes, const struct shap
 	return plan;
 }
 
+/* What the operations of training see. The projection of hidden states for a teacher is a linear layer, too, and may be wider
+ * than the model's own. */
+static struct shape_limits limits_of(const struct shapes *shapes, struct batch_capacity capacity, int32_t longest)
+{
+	struct shape_limits limits = model_shape_limits(&shapes->model->config, capacity, longest, true);
+	limits.intermediate = (int32_t)larger(limits.intermediate, shapes->model->heads.projection);
+	return limits;
+}
+
 /* The plan of one phase with micro-batches of `tokens`. */
 static struct memory_plan plan_of_phase(struct shapes *shapes, int64_t index, int64_t tokens)
 {
@@ -52,8 +61,7 @@ static struct memory_plan plan_of_phase(struct shapes *shapes, int64_t index, in
 	struct batch_capacity capacity = phase->steps.capacity;
 	batch_capacity_grow(&capacity, &phase->evaluation_capacity);
 	model_heads_make_room(&shapes->model->heads, &capacity);
-	struct shape_limits limits =
-		model_shape_limits(&shapes->model->config, capacity, larger(shapes->longest_evaluated, length), true);
+	struct shape_limits limits = limits_of(shapes, capacity, larger(shapes->longest_evaluated, length));
 	size_t batches = shapes->source.reader_bytes(shapes->source.context, index, phase);
 	return plan_of(shapes, &limits, phase->values, batches);
 }
@@ -180,7 +188,7 @@ static enum status choose(struct shapes *shapes, bool smaller)
 		longest = larger(longest, (int32_t)training->max_seq_length);
 	}
 	model_heads_make_room(&shapes->model->heads, &all);
-	shapes->limits = model_shape_limits(config, all, longest, true);
+	shapes->limits = limits_of(shapes, all, longest);
 	return OK;
 }
 
