@@ -29,8 +29,10 @@ struct compare_differences {
 };
 /* Adds one difference. */
 MUST_USE enum status compare_note(const char *name, const char *a, const char *b, struct compare_differences *out);
-/* The same for two JSON files; a missing file counts as empty. `member`: an object within them, or NULL. */
-MUST_USE enum status compare_json_files(const char *a, const char *b, const char *member, struct compare_differences *out);
+/* The same for two JSON files; a missing file counts as empty. `member`: an object within them, or NULL. `settings`: they are a
+ * run's, in which numbers are recorded as texts. */
+MUST_USE enum status compare_json_files(const char *a, const char *b, const char *member, bool settings,
+					struct compare_differences *out);
 void compare_print_settings(const struct compare_differences *differences);
 void compare_put_settings(const struct compare_differences *differences, struct json_writer *writer);
 

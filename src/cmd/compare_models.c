@@ -413,7 +413,7 @@ static enum status compare_contents(const char *a, const char *b, struct compare
 		if (in_a && in_b && !text_ends_with(name, ".json"))
 			TRY_GOTO(compare_bytes(name, left, right, settings), done);
 		else if ((in_a && in_b) || strcmp(name, "config.json") == 0 || strcmp(name, "tokenizer_config.json") == 0)
-			TRY_GOTO(compare_json_files(left, right, NULL, settings), done);
+			TRY_GOTO(compare_json_files(left, right, NULL, false, settings), done);
 		else if (!spare)
 			TRY_GOTO(compare_note(name, in_a ? "there" : "-", in_b ? "there" : "-", settings), done);
 	}
@@ -432,7 +432,7 @@ static enum status compare_folders(const char *a, const char *b, struct tensor_r
 	TRY(path_join(left, a, "training_state.json"));
 	TRY(path_join(right, b, "training_state.json"));
 	if (file_exists(left) && file_exists(right))
-		TRY(compare_json_files(left, right, "settings", settings));
+		TRY(compare_json_files(left, right, "settings", true, settings));
 	TRY(path_join(left, a, "optimizer.safetensors"));
 	TRY(path_join(right, b, "optimizer.safetensors"));
 	return file_exists(left) && file_exists(right) ? compare_files(results, left, right) : OK;

@@ -595,9 +595,12 @@ enum status compare_runs(const struct compare_settings *settings, const char *a,
 	TRY_GOTO(open_run(&comparison.a, a), done);
 	TRY_GOTO(open_run(&comparison.b, b), done);
 	if (comparison.a.settings_path[0] && comparison.b.settings_path[0])
-		TRY_GOTO(compare_json_files(comparison.a.settings_path, comparison.b.settings_path, NULL, &comparison.settings),
+		TRY_GOTO(compare_json_files(comparison.a.settings_path, comparison.b.settings_path, NULL, true,
+					    &comparison.settings),
 			 done);
 	comparison.end = fmax(last_of(&comparison.a, comparison.by), last_of(&comparison.b, comparison.by));
+	if (comparison.by == HISTORY_STEP && comparison.end >= 1 && comparison.end < (double)comparison.points)
+		comparison.points = (int64_t)comparison.end; /* each step once */
 	comparison.reach = comparison.end / (double)comparison.points / 2;
 	choose_columns(&comparison);
 	comparison.other_kind = comparison.a.is_pretraining != comparison.b.is_pretraining;

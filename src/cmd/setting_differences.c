@@ -40,21 +40,26 @@ static void value_text(char *out, size_t size, const struct json *value)
 						    : "...");
 }
 
-static bool is_number(const struct json *value)
+static bool has_text(const struct json *value)
 {
-	return value->kind == JSON_NUMBER || value->kind == JSON_STRING; /* settings are recorded as texts */
+	return value->kind == JSON_NUMBER || value->kind == JSON_STRING;
 }
 
-/* Are two members equal? 1e-3 and 0.001 are, and so are the same members in another order. */
-static bool same_value(const struct json *a, const struct json *b)
+/* Are two members equal? 1e-3 and 0.001 are, and so are the same members in another order. Numbers in texts count as numbers only
+ * in settings, which are recorded as texts: two labels "1" and "1.0" differ. */
+static bool same_value(const struct json *a, const struct json *b, bool settings)
 {
 	char *left_end, *right_end;
 	int64_t members = 0;
 	if (!a || !b)
 		return a == b;
-	if (is_number(a) && is_number(b)) {
+	if (!settings && a->kind != b->kind)
+		return false;
+	if (has_text(a) && has_text(b)) {
 		if (strcmp(a->text, b->text) == 0)
 			return true;
+		if (!settings && a->kind == JSON_STRING)
+			return false;
 		double x = strtod(a->text, &left_end), y = strtod(b->text, &right_end);
 		return *a->text && *b->text && !*left_end && !*right_end && x == y;
 	}
@@ -65,12 +70,12 @@ static bool same_value(const struct json *a, const struct json *b)
 	case JSON_BOOL: return a->boolean == b->boolean;
 	case JSON_ARRAY:
 		for (; x && y; x = x->next, y = y->next)
-			if (!same_value(x, y))
+			if (!same_value(x, y, settings))
 				return false;
 		return x == y;
 	case JSON_OBJECT:
 		for (; x; x = x->next, members++)
-			if (!same_value(x, json_member(b, x->key)))
+			if (!same_value(x, json_member(b, x->key), settings))
 				return false;
 		for (; y; y = y->next)
 			members--;
@@ -100,11 +105,11 @@ static enum status add_difference(struct compare_differences *out, const char *n
 
 /* Adds the members that differ between two objects, by name: first those of `a` in its order, then those only in `b`. Numbers are
  * compared by value. */
-static enum status compare_objects(const struct json *a, const struct json *b, struct compare_differences *out)
+static enum status compare_objects(const struct json *a, const struct json *b, bool settings, struct compare_differences *out)
 {
 	for (const struct json *member = a ? a->first_child : NULL; member; member = member->next) {
 		const struct json *other = json_member(b, member->key);
-		if (member->key && !same_value(member, other))
+		if (member->key && !same_value(member, other, settings))
 			TRY(add_difference(out, member->key, member, other));
 	}
 	for (const struct json *member = b ? b->first_child : NULL; member; member = member->next)
@@ -115,7 +120,7 @@ static enum status compare_objects(const struct json *a, const struct json *b, s
 
 #define JSON_LIMIT ((size_t)64 << 20)
 
-enum status compare_json_files(const char *a, const char *b, const char *member, struct compare_differences *out)
+enum status compare_json_files(const char *a, const char *b, const char *member, bool settings, struct compare_differences *out)
 {
 	struct json_document left = {0}, right = {0};
 	enum status status = OK;
@@ -125,9 +130,10 @@ enum status compare_json_files(const char *a, const char *b, const char *member,
 		TRY_GOTO(json_read(&right, b, JSON_LIMIT), done);
 	const struct json *x = left.root, *y = right.root;
 	if (x && y && (x->kind != JSON_OBJECT || y->kind != JSON_OBJECT))
-		status = same_value(x, y) ? OK : compare_note(path_name(a), "its own", "another", out);
+		status = same_value(x, y, settings) ? OK : compare_note(path_name(a), "its own", "another", out);
 	else
-		status = compare_objects(member && x ? json_member(x, member) : x, member && y ? json_member(y, member) : y, out);
+		status = compare_objects(member && x ? json_member(x, member) : x, member && y ? json_member(y, member) : y,
+					 settings, out);
 done:
 	if (left.root)
 		json_release(&left);

@@ -108,7 +108,8 @@ static void test_runs(void **state)
 	write_run("run", 40, 0.05, 2);
 	write_run("slower", 40, 0.05, 1);
 	write_run("better", 40, 0.1, 2);
-	/* A different speed is not a difference. */
+	/* A different speed is not a difference, nor is another way to write a setting. */
+	write_text(test_path("slower/settings.json"), "{\"learning_rate\": \"0.001\"}");
 	assert_program(0, "", "compare %s/run %s/slower", test_folder, test_folder);
 	assert_non_null(strstr(buffer_string(&program_output), "every logged figure is equal"));
 
@@ -135,6 +136,16 @@ static void test_runs(void **state)
 	assert_ok(json_parse(&document, "json", buffer_string(&program_output), program_output.size));
 	point = json_member(document.root, "points")->first_child->next->next; /* step 15 */
 	assert_near(json_member(json_member(point, "b"), "eval_mlm_loss")->number, 6.6, 1e-9);
+	json_release(&document);
+
+	/* No step twice, however few there are. */
+	write_run("short", 3, 0.05, 2);
+	assert_program(1, "", "compare %s/short %s/better --json --points 100", test_folder, test_folder);
+	assert_ok(json_parse(&document, "json", buffer_string(&program_output), program_output.size));
+	double step = 0;
+	for (point = json_member(document.root, "points")->first_child; point; point = point->next)
+		assert_near(json_member(point, "at")->number, ++step, 0);
+	assert_near(step, 40, 0);
 	json_release(&document);
 }
 
@@ -218,6 +229,7 @@ static void test_files_of_models(void **state)
 		{"sentence_bert_config.json", "{\"max_seq_length\": 128}", "{\"max_seq_length\": 512}"},
 		{"modules.json", "[{\"idx\": 0}]", "[{\"idx\": 1}]"},
 		{"bertc_task.json", "{\"task\": \"pair\"}", "{\"task\": \"classification\"}"},
+		{"bertc_task.json", "{\"labels\": [\"0\", \"1\"]}", "{\"labels\": [\"0\", \"1.0\"]}"},
 		{"special_tokens_map.json", "{\"unk_token\": \"[UNK]\"}", "{\"unk_token\": \"<unk>\"}"},
 		{"tokenizer.json", "{\"model\": {\"a\": 1}}", "{\"model\": {\"a\": 2}}"},
 		{"merges.txt", "a b\n", "a c\n"},
