@@ -148,6 +148,16 @@ static void unfinished_outputs(void **state)
 	assert_program(ERR_USAGE, "unfinished", "verify %s/.tmp-model", test_folder);
 }
 
+/* The last step is a step, whatever else was logged after it. */
+static void events_are_no_steps(void **state)
+{
+	static const char metrics[] = "{\"step\":7,\"loss\":0.5,\"tokens\":70}\n{\"step\":8,\"ranks\":2,\"tokens\":80}\n"
+				      "{\"step\":8,\"event\":\"resumed\",\"text\":\"Resumed after step 8.\",\"tokens\":80}\n";
+	assert_ok(file_write(test_path("events.jsonl"), metrics, strlen(metrics)));
+	assert_program(OK, "", "inspect --json %s/events.jsonl", test_folder);
+	assert_shown("metrics", "\"lines\":3,\"last_step\":{\"step\":7,\"loss\":0.5");
+}
+
 /* The report of a run says how far it has come. */
 static void runs_as_they_stand(void **state)
 {
@@ -258,7 +268,7 @@ int main(void)
 		cmocka_unit_test(each_kind_is_known),       cmocka_unit_test(what_embed_leaves),
 		cmocka_unit_test(unfinished_outputs),       cmocka_unit_test(runs_as_they_stand),
 		cmocka_unit_test(sweeps_as_they_stand),     cmocka_unit_test(damaged_exports),
-		cmocka_unit_test(events_are_verified_only),
+		cmocka_unit_test(events_are_verified_only), cmocka_unit_test(events_are_no_steps),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

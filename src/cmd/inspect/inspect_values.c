@@ -53,9 +53,13 @@ enum status inspect_put_metrics(const char *path, struct json_writer *writer)
 		const char *newline = memchr(line, '\n', (size_t)(end - line));
 		if (!newline)
 			break;
-		int kind = memmem(line, (size_t)(newline - line), "\"eval_", 6) != NULL;
-		last[kind] = line;
-		size[kind] = (size_t)(newline - line);
+		size_t length = (size_t)(newline - line);
+		int kind = memmem(line, length, "\"eval_", 6) != NULL;
+		/* Events and the ranks' times are neither steps nor evaluations. */
+		if (!memmem(line, length, "\"event\":", 8) && !memmem(line, length, "\"ranks\":", 8)) {
+			last[kind] = line;
+			size[kind] = length;
+		}
 		line = newline + 1;
 		lines++;
 	}
