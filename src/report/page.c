@@ -197,7 +197,7 @@ static void put_evaluations(const struct report *report, struct buffer *out)
 	for (int64_t i = 0; i < table->count; i++) {
 		const char *set = history->sets[history->evaluation_sets[i]];
 		char number[REPORT_NUMBER_BYTES], tokens[CHART_NUMBER_BYTES], time[FORMAT_BYTES];
-		if ((table->count - 1 - i) % every != 0)
+		if ((table->count - 1 - i) / history->set_count % every != 0) /* all sets of an evaluation, or none */
 			continue;
 		buffer_format(out, "<tr><td class=\"n\">%s</td>",
 			      format_count(time, (int64_t)history_value(table, i, HISTORY_STEP)));

@@ -340,6 +340,26 @@ static void test_page(void **state)
 	vocab_release(&vocab);
 }
 
+/* Too many evaluations for a table: those that it shows are of every set. */
+static void test_evaluations_of_two_sets(void **state)
+{
+	struct report report = {.folder = "runs/long", .total_steps = 500};
+	struct report_progress progress = {.step = 500, .tokens = 500, .seconds = 1, .phase = 1};
+	struct report_page page = {.report = &report, .state = &progress, .written = "today"};
+	struct buffer html = {0};
+	report_task_plain(&report.task, NAN);
+	diagnosis_start(&report.diagnosis, &(struct diagnosis_facts){.task = &report.task});
+	for (int step = 1; step <= 500; step++) {
+		add_line(&report.history, "{\"step\":%d,\"eval_loss\":1,\"tokens\":%d}", step, step);
+		add_line(&report.history, "{\"step\":%d,\"eval_set\":\"old\",\"eval_old_loss\":2,\"tokens\":%d}", step, step);
+	}
+	report_page_html(&page, &html);
+	assert_non_null(strstr(buffer_string(&html), "<td>dev set</td>"));
+	assert_non_null(strstr(buffer_string(&html), "<td>old</td>"));
+	buffer_release(&html);
+	history_release(&report.history);
+}
+
 /* Steps `first` + 1 to `last` of a run of two phases of 500 steps, with an evaluation after every 20th.
  * Training losses fall throughout; the held-out loss of 'other' rises after step 300, in each phase anew, the main one falls. */
 static void train(const char *path, int first, int last, int log_steps)
@@ -467,6 +487,7 @@ int main(void)
 		cmocka_unit_test(test_spelling_of_marked_words),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_page),
+		cmocka_unit_test(test_evaluations_of_two_sets),
 		cmocka_unit_test(test_resumed_findings),
 		cmocka_unit_test(test_resumed_means),
 	};
