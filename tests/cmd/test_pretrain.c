@@ -30,6 +30,8 @@ static void test_run_leaves_a_model(void **state)
 		assert_true(file_exists(test_path(name)));
 	}
 	assert_false(file_exists(test_path("whole/final/optimizer.safetensors")));
+	assert_holds("whole/final/README.md", "## Results\n\n| set | measure | value |\n|---|---|---|\n| held out | loss | ");
+	assert_holds("whole/final/README.md", "| held out | mlm\\_loss | ");
 	/* What a person sees: the complete page with this run's end, and TensorBoard's file. */
 	struct buffer html = {0};
 	struct name_list names_found = {0};
