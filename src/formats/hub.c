@@ -548,3 +548,15 @@ enum status hub_find(const char *name, char out[PATH_BYTES], bool *out_found)
 	TRY(look_up(&model, out_found, &whole));
 	return *out_found ? snapshot_path(&model, "snapshots", "", out) : OK;
 }
+
+bool hub_name_of(const char *path, char *out, size_t size)
+{
+	static const char begin[] = "/models--";
+	const char *cached = strstr(path, begin), *name = cached ? cached + strlen(begin) : "",
+		   *end = strstr(name, "/snapshots/"), *owner_end = strstr(name, "--");
+	if (!end)
+		return false;
+	int owner = owner_end && owner_end < end ? (int)(owner_end - name) : 0;
+	const char *rest = owner > 0 ? owner_end + 2 : name;
+	return snprintf(out, size, "%.*s%s%.*s", owner, name, owner > 0 ? "/" : "", (int)(end - rest), rest) < (int)size;
+}

@@ -30,5 +30,7 @@ bool hub_is_name(const char *name);
 MUST_USE enum status hub_fetch(const char *name, bool update, const struct fetch_settings *settings, char out[PATH_BYTES]);
 /* The same without a network: *out_found says whether the cache has a snapshot that can be used. */
 MUST_USE enum status hub_find(const char *name, char out[PATH_BYTES], bool *out_found);
+/* Writes the name of the model whose snapshot the path is, or lies in. false: it is not in such a cache. */
+bool hub_name_of(const char *path, char *out, size_t size);
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/memory.h"
+#include "formats/hub.h"
 #include "model/pooling.h"
 
 bool model_can(const struct served_model *model, enum api_task task)
@@ -35,6 +36,8 @@ static enum status split_name(struct served_model *model, const char *given)
 		model->folder = equals + 1;
 		return OK;
 	}
+	if (hub_name_of(given, model->name, sizeof model->name)) /* whose folder is called by its commit */
+		return OK;
 	/* runs/mine/final is called mine. */
 	size_t end = strlen(given);
 	for (int i = 0; i < 2; i++) {

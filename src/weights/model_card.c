@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/path.h"
 #include "base/text.h"
+#include "formats/hub.h"
 #include "model/forms.h"
 #include "weights/sentence_folder.h"
 
@@ -105,17 +107,13 @@ static bool has_metrics(const struct model_card *card)
 	return false;
 }
 
-/* The Hub's name of the model that training began with, if its folder lies in the Hub's cache: models--OWNER--NAME/snapshots. */
+/* The Hub's name of the model that training began with, if its folder lies in the Hub's cache. */
 static void put_base_model(struct buffer *out, const struct json *settings)
 {
 	const struct json *model = settings ? json_member(settings, "model") : NULL;
-	const char *cached = model && model->kind == JSON_STRING ? strstr(model->text, "/models--") : NULL;
-	const char *name = cached ? cached + strlen("/models--") : "", *owner_end = strstr(name, "--"),
-		   *end = strstr(name, "/snapshots/");
 	char id[256];
-	if (!owner_end || !end || owner_end > end)
+	if (!model || model->kind != JSON_STRING || !hub_name_of(model->text, id, sizeof id))
 		return;
-	snprintf(id, sizeof id, "%.*s/%.*s", (int)(owner_end - name), name, (int)(end - owner_end - 2), owner_end + 2);
 	buffer_text(out, "base_model: ");
 	put_yaml(out, id);
 	buffer_char(out, '\n');
@@ -218,10 +216,14 @@ static void put_value(struct buffer *out, const struct json *value)
 {
 	if (value->kind == JSON_STRING || value->kind == JSON_NUMBER) {
 		/* Where files lay on the machine is nobody's business: their names are enough. */
-		const char *name = value->text;
+		size_t size = set_name_size(value->text);
+		const char *name = value->text + size + (size > 0);
+		char set[VALUE_BYTES];
+		snprintf(set, sizeof set, "%.*s", (int)(name - value->text), value->text);
 		for (const char *at = *name == '/' ? name : ""; *at; at++)
 			if (*at == '/' && at[1] && at[1] != '/')
 				name = at + 1;
+		put_cell(out, set);
 		put_cell(out, name);
 	}
 	for (const struct json *child = value->kind == JSON_ARRAY ? value->first_child : NULL; child; child = child->next) {

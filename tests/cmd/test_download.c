@@ -165,6 +165,7 @@ static void test_models_of_the_hub(void **state)
 	assert_int_equal(system(cache), 0);
 	assert_program(0, commit, "embed --model hf:some/tiny --max_seq_length 32 %s --out %s", corpus, test_path("b.npy"));
 	assert_same_file(test_path("a.npy"), test_path("b.npy"));
+	assert_program(2, "two models are called 'some/tiny'", "serve --model hf:some/tiny %s", snapshot);
 	assert_program(0, commit,
 		       "pretrain --corpus %s --init_checkpoint hf:some/tiny --max_seq_length 32 --max_steps 1 --out %s/next "
 		       "--train_batch_size 4 --precision fp32 --no_progress",

@@ -177,6 +177,12 @@ static void test_layout(void **state)
 	struct stat facts;
 	assert_ok(hub_fetch("some/tiny", false, &settings, folder));
 	assert_string_equal(folder, test_path(SNAPSHOTS COMMIT));
+	char name[64];
+	assert_true(hub_name_of(folder, name, sizeof name));
+	assert_string_equal(name, "some/tiny");
+	assert_true(hub_name_of("/x/models--bert-base-uncased/snapshots/1/model.safetensors", name, sizeof name));
+	assert_string_equal(name, "bert-base-uncased");
+	assert_false(hub_name_of("/x/models--some--tiny/blobs", name, sizeof name));
 	assert_content("hub/models--some--tiny/refs/main", COMMIT);
 	assert_content(SNAPSHOTS COMMIT "/config.json", files[0].body);
 	assert_content(SNAPSHOTS COMMIT "/1_Pooling/config.json", files[4].body);

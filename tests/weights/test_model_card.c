@@ -21,7 +21,8 @@ static void a_classifier(void **state)
 {
 	static const char *const labels[] = {"no", "yes | *really*"};
 	static const char settings[] = "{\"task\": \"mrpc\", \"train\": [\"a.tsv\", \"/home/x/b.tsv\", \"/home/x/papers/\"], "
-				       "\"num_train_steps\": \"33\", \"time\": \"1m\", \"learning_rate\": \"2e-5\"}";
+				       "\"dev\": [\"new=/home/x/c.tsv\", \"old=d.tsv\"], \"num_train_steps\": \"33\", \"time\": "
+				       "\"1m\", \"learning_rate\": \"2e-5\"}";
 	static const char expected[] =
 		"---\n"
 		"# license: to be chosen by the owner of the model, with regard to the text it was trained on\n"
@@ -52,7 +53,7 @@ static void a_classifier(void **state)
 		"## Results\n\n| set | measure | value |\n|---|---|---|\n"
 		"| dev | accuracy | 0.75 |\n| dev | loss | 0.5 |\n| other | accuracy | 1 |\n\n"
 		"## Training\n\n| setting | value |\n|---|---|\n"
-		"| task | mrpc |\n| train | a.tsv, b.tsv, papers/ |\n"
+		"| task | mrpc |\n| train | a.tsv, b.tsv, papers/ |\n| dev | new=c.tsv, old=d.tsv |\n"
 		"| num\\_train\\_steps | 40 |\n| time | 1m |\n| learning\\_rate | 2e-5 |\n\n" /* not the estimate */
 		"## Limits\n\nThe model repeats what its training text holds, errors and prejudices included. Say here what it "
 		"is meant "
