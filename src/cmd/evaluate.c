@@ -327,6 +327,18 @@ static enum status put_classes(const struct task_state *state, const struct task
 	return OK;
 }
 
+/* Parses --test, of which the JSON object has a member for each set, called by its name. */
+static enum status parse_sets(const struct evaluate_settings *settings, struct set_list *out)
+{
+	TRY(set_list_parse(out, &settings->test));
+	for (int64_t i = 1; i < out->count && settings->json && !*out->sets[0].name; i++)
+		if (strcmp(out->sets[i].name, "test") == 0)
+			return error_hinted(
+				error_set(ERR_USAGE, "--test: a set is called 'test', as the one without a name would be"),
+				"give that one a name: --test NAME=%.200s", out->sets[0].paths[0]);
+	return OK;
+}
+
 /* Scores a fine-tuned model on examples of its task. */
 static enum status score_task(const struct options *options, const struct evaluate_settings *settings)
 {
@@ -348,7 +360,7 @@ static enum status score_task(const struct options *options, const struct evalua
 	struct set_list files = {0};
 	struct buffer text = {0};
 	struct json_writer writer = {.out = &text}, *json = open_json(&writer, settings);
-	enum status status = set_list_parse(&files, &settings->test);
+	enum status status = parse_sets(settings, &files);
 	if (status == OK)
 		status = task_session_open(&session, &of_session);
 	bool tunes = settings->calibration.calibrate || settings->calibration.thresholds;

@@ -54,6 +54,13 @@ static void measures_are_printed(void **state)
 	expect_output("{\"exact_match\":0.0,\"f1\":0.0}\n");
 }
 
+/* No scores are lost under a name that two sets of one JSON object would have. */
+static void sets_have_names_of_their_own(void **state)
+{
+	const char *f = test_folder;
+	assert_program(2, "a set is called 'test'", "evaluate --json --model %s --test %s/dev.json test=%s/dev2.json", f, f, f);
+}
+
 static void thresholds_are_found(void **state)
 {
 	const char *f = test_folder;
@@ -96,6 +103,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(measures_are_printed),
+		cmocka_unit_test(sets_have_names_of_their_own),
 		cmocka_unit_test(thresholds_are_found),
 		cmocka_unit_test_setup(what_does_not_fit_is_refused, write_more),
 	};
