@@ -95,26 +95,40 @@ enum status compare_note(const char *name, const char *a, const char *b, struct 
 	return OK;
 }
 
-static enum status add_difference(struct compare_differences *out, const char *name, const struct json *a, const struct json *b)
+static enum status add_difference(struct compare_differences *out, const char *prefix, const char *name, const struct json *a,
+				  const struct json *b)
 {
-	char left[sizeof out->items->a], right[sizeof out->items->b];
+	char left[sizeof out->items->a], right[sizeof out->items->b], whole[sizeof out->items->name];
 	value_text(left, sizeof left, a);
 	value_text(right, sizeof right, b);
-	return compare_note(name, left, right, out);
+	snprintf(whole, sizeof whole, "%s%s", prefix, name);
+	return compare_note(whole, left, right, out);
 }
 
 /* Adds the members that differ between two objects, by name: first those of `a` in its order, then those only in `b`. Numbers are
  * compared by value. */
-static enum status compare_objects(const struct json *a, const struct json *b, bool settings, struct compare_differences *out)
+static enum status compare_objects(const char *prefix, const struct json *a, const struct json *b, bool settings,
+				   struct compare_differences *out)
 {
 	for (const struct json *member = a ? a->first_child : NULL; member; member = member->next) {
 		const struct json *other = json_member(b, member->key);
-		if (member->key && !same_value(member, other, settings))
-			TRY(add_difference(out, member->key, member, other));
+		if (!member->key || same_value(member, other, settings))
+			continue;
+		bool phases = settings && strcmp(member->key, "phases") == 0;
+		if (!phases || member->kind != JSON_ARRAY || !other || other->kind != JSON_ARRAY) {
+			TRY(add_difference(out, prefix, member->key, member, other));
+			continue;
+		}
+		const struct json *x = member->first_child, *y = other->first_child;
+		for (int phase = 1; x || y; phase++, x = x ? x->next : NULL, y = y ? y->next : NULL) {
+			char of_phase[24];
+			snprintf(of_phase, sizeof of_phase, "phase %d: ", phase);
+			TRY(compare_objects(of_phase, x, y, settings, out));
+		}
 	}
 	for (const struct json *member = b ? b->first_child : NULL; member; member = member->next)
 		if (member->key && !json_member(a, member->key))
-			TRY(add_difference(out, member->key, NULL, member));
+			TRY(add_difference(out, prefix, member->key, NULL, member));
 	return OK;
 }
 
@@ -132,7 +146,7 @@ enum status compare_json_files(const char *a, const char *b, const char *member,
 	if (x && y && (x->kind != JSON_OBJECT || y->kind != JSON_OBJECT))
 		status = same_value(x, y, settings) ? OK : compare_note(path_name(a), "its own", "another", out);
 	else
-		status = compare_objects(member && x ? json_member(x, member) : x, member && y ? json_member(y, member) : y,
+		status = compare_objects("", member && x ? json_member(x, member) : x, member && y ? json_member(y, member) : y,
 					 settings, out);
 done:
 	if (left.root)

@@ -138,6 +138,14 @@ static void test_runs(void **state)
 	assert_near(json_member(json_member(point, "b"), "eval_mlm_loss")->number, 6.6, 1e-9);
 	json_release(&document);
 
+	/* Settings of a phase are shown, and not only that phases differ. */
+	write_text(test_path("run/settings.json"), "{\"phases\": [{\"x\": \"1\"}, {\"x\": \"2\", \"y\": \"3\"}]}");
+	write_text(test_path("slower/settings.json"), "{\"phases\": [{\"x\": \"1.0\"}, {\"x\": \"4\"}, {\"z\": \"5\"}]}");
+	assert_program(1, "", "compare %s/run %s/slower --json", test_folder, test_folder);
+	assert_printed("\"settings\":[{\"name\":\"phase 2: x\",\"a\":\"2\",\"b\":\"4\"},"
+		       "{\"name\":\"phase 2: y\",\"a\":\"3\",\"b\":\"-\"},"
+		       "{\"name\":\"phase 3: z\",\"a\":\"-\",\"b\":\"5\"}]");
+
 	/* No step twice, however few there are. */
 	write_run("short", 3, 0.05, 2);
 	assert_program(1, "", "compare %s/short %s/better --json --points 100", test_folder, test_folder);
