@@ -340,6 +340,15 @@ static void project(const struct squad_decoder *d, size_t *out_begin, size_t *ou
 		++*out_end;
 }
 
+/* The stretch from byte `begin` to byte `end` of the paragraph, where tokens of the first and the last word begin and end; a
+ * token of white space alone has no text, and the whole stretch is taken. */
+static void cut_stretch(const struct squad_decoder *d, const struct stretch_of_words *stretch, uint32_t begin, uint32_t end,
+			size_t *out_begin, size_t *out_end)
+{
+	*out_begin = begin < end ? begin - stretch->begins[stretch->first] : 0;
+	*out_end = d->original.size - (begin < end ? stretch->ends[stretch->last] - end : 0);
+}
+
 /* Puts the candidate's text into `original`, from *out_begin to *out_end, and finds its place in the paragraph. */
 static enum status find_text(struct squad_decoder *d, const struct candidate *candidate, size_t *out_begin, size_t *out_end,
 			     struct squad_choice *choice)
@@ -351,11 +360,17 @@ static enum status find_text(struct squad_decoder *d, const struct candidate *ca
 	const int32_t *ids = f->token_ids + f->token_starts[paragraph], *words = f->token_words + f->token_starts[paragraph];
 	struct stretch_of_words stretch = {f->set->paragraphs[paragraph].text, f->word_begins + f->word_starts[paragraph],
 					   f->word_ends + f->word_starts[paragraph], words[first], words[last]};
-	join_pieces(&d->pieces, tokenizer_vocab(f->tokenizer), ids + first, last - first + 1);
-	TRY(buffer_status(&d->pieces));
+	const struct vocab *vocab = tokenizer_vocab(f->tokenizer);
 	TRY(take_stretch(d, &stretch));
 	d->searched += (int64_t)d->original.size;
-	project(d, out_begin, out_end);
+	if (vocab->prefix[0]) {
+		join_pieces(&d->pieces, vocab, ids + first, last - first + 1);
+		TRY(buffer_status(&d->pieces));
+		project(d, out_begin, out_end);
+	} else { /* Google's code knows WordPiece alone */
+		int64_t start = f->token_starts[paragraph];
+		cut_stretch(d, &stretch, f->token_begins[start + first], f->token_ends[start + last], out_begin, out_end);
+	}
 	choice->begin = byte_in_paragraph(&stretch, *out_begin);
 	choice->end = byte_in_paragraph(&stretch, *out_end - 1) + 1;
 	return OK;

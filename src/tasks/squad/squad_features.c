@@ -168,6 +168,17 @@ static struct span tighten(const int32_t *ids, struct span span, const struct to
 	return span;
 }
 
+/* Leaves out what is before byte `first` and behind byte `last`. The tokens of other tokenizers than WordPiece depend on the
+ * space before them, which a part of a word has not. */
+static void cut_span(const struct squad_features *f, int64_t paragraph, int64_t first, int64_t last, struct span *span)
+{
+	const uint32_t *begins = f->token_begins + f->token_starts[paragraph], *ends = f->token_ends + f->token_starts[paragraph];
+	while (span->start < span->end && ends[span->start] <= first)
+		span->start++;
+	while (span->start < span->end && begins[span->end] > last)
+		span->end--;
+}
+
 /* Finds the tokens of the question's first answer. */
 static enum status find_span(struct maker *maker, const struct squad_question *question, struct span *out)
 {
@@ -188,6 +199,10 @@ static enum status find_span(struct maker *maker, const struct squad_question *q
 	out->start = first_token_of(f, p, word_at(f, p, first));
 	out->end = first_token_of(f, p, word_at(f, p, last) + 1) - 1;
 	tokens_clear(&maker->tokens);
+	if (found && !tokenizer_vocab(f->tokenizer)->prefix[0]) {
+		cut_span(f, p, first, last, out);
+		return OK;
+	}
 	if (found)
 		TRY(encode_part(maker, paragraph, first, last + 1, &origin));
 	else

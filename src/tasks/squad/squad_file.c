@@ -482,8 +482,8 @@ static size_t line_size(const char *text, size_t size)
 static bool has_lines(const char *text, size_t size)
 {
 	struct json_document document = {0};
-	size_t line = line_size(text, size);
-	if (json_parse(&document, "", text, line) != OK)
+	size_t blank = strspn(text, " \t\r\n"), line = line_size(text + blank, size - blank);
+	if (json_parse(&document, "", text + blank, line) != OK)
 		return false;
 	bool flat = document.root->kind == JSON_OBJECT && json_member(document.root, "context");
 	json_release(&document);

@@ -346,28 +346,38 @@ static void chinese_answers_stay_in_their_place(void **state)
 	world_release(&world);
 }
 
-/* A tokenizer whose tokens include the space before a word sees it between the words of a paragraph, as in a whole text. */
-static void words_have_the_space_before_them(void **state)
+/* A tokenizer of bytes whose tokens include the space before a word; `prefix`: it puts one before every text. */
+static void open_spaced(struct world *world, bool prefix, const char *dataset)
 {
-	static const char tokenizer[] =
-		"{\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": true}, "
+	static const char special[] = "{\"pad_token\": \"<pad>\", \"unk_token\": \"<unk>\", \"cls_token\": \"<s>\", "
+				      "\"sep_token\": \"</s>\", \"mask_token\": \"<mask>\"}";
+	struct squad_feature_settings settings = windows_of_16;
+	struct buffer tokenizer = {0};
+	settings.find_targets = true;
+	buffer_format(
+		&tokenizer,
+		"{\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": %s, \"trim_offsets\": true}, "
 		"\"decoder\": "
 		"{\"type\": \"ByteLevel\"}, \"post_processor\": {\"type\": \"RobertaProcessing\", \"sep\": [\"</s>\", 3], "
 		"\"cls\": [\"<s>\", 2], \"trim_offsets\": true, \"add_prefix_space\": false}, \"model\": {\"type\": \"BPE\", "
 		"\"merges\": [\"a b\", \"\\u0120 ab\", \"\\u0120 (\"], "
 		"\"vocab\": {\"<pad>\": 0, \"<unk>\": 1, \"<s>\": 2, \"</s>\": 3, \"<mask>\": 4, \"a\": 5, \"b\": 6, "
 		"\"\\u0120\": 7, "
-		"\"(\": 8, \"ab\": 9, \"\\u0120ab\": 10, \"\\u0120(\": 11}}}";
-	static const char special[] = "{\"pad_token\": \"<pad>\", \"unk_token\": \"<unk>\", \"cls_token\": \"<s>\", "
-				      "\"sep_token\": \"</s>\", \"mask_token\": \"<mask>\"}";
-	static const int32_t ids[] = {9, 10, 11, 9}, begins[] = {0, 3, 6, 7};
-	struct squad_feature_settings settings = windows_of_16;
-	struct world world;
-	settings.find_targets = true;
-	assert_ok(file_write(test_path("tokenizer.json"), tokenizer, strlen(tokenizer)));
+		"\"(\": 8, \"ab\": 9, \"\\u0120ab\": 10, \"\\u0120(\": 11}}}",
+		prefix ? "true" : "false");
+	assert_ok(file_write(test_path("tokenizer.json"), tokenizer.data, tokenizer.size));
 	assert_ok(file_write(test_path("special_tokens_map.json"), special, strlen(special)));
-	assert_ok(vocab_read(&world.vocab, test_path("tokenizer.json")));
-	world_open(&world, ONE_QUESTION("ab ab (ab", "ab", "3"), settings);
+	assert_ok(vocab_read(&world->vocab, test_path("tokenizer.json")));
+	world_open(world, dataset, settings);
+	buffer_release(&tokenizer);
+}
+
+/* Such a tokenizer sees the space between the words of a paragraph, as in a whole text. */
+static void words_have_the_space_before_them(void **state)
+{
+	static const int32_t ids[] = {9, 10, 11, 9}, begins[] = {0, 3, 6, 7};
+	struct world world;
+	open_spaced(&world, false, ONE_QUESTION("ab ab (ab", "ab", "3"));
 	assert_int_equal(world.f.token_starts[1], 4);
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(world.f.token_ids[i], ids[i]);
@@ -377,6 +387,34 @@ static void words_have_the_space_before_them(void **state)
 	assert_int_equal(squad_row_token(&world.f, 0, first), 1);
 	assert_int_equal(world.f.windows[0].end_row, first);
 	world_release(&world);
+}
+
+/* Its tokens are part of a word as well: "ab" of "(abb". */
+static void answers_within_words_of_bytes(void **state)
+{
+	for (int prefix = 0; prefix < 2; prefix++) {
+		struct world world;
+		struct squad_decoder *decoder;
+		double start[16] = {0}, end[16] = {0};
+		open_spaced(&world, prefix, ONE_QUESTION("ab ab  (abb", "ab", "8"));
+		int32_t row = world.f.windows[0].start_row;
+		assert_int_equal(squad_row_token(&world.f, 0, row), 3);
+		assert_int_equal(world.f.windows[0].end_row, row);
+		start[row] = end[row] = 5;
+		struct squad_result result = decode_one(&world, &decoder, false, start, end);
+		assert_string_equal(result.prediction, "ab");
+		assert_int_equal(result.best->begin, 8);
+		assert_int_equal(result.best->end, 10);
+		squad_decoder_close(decoder);
+		start[row] = 0;
+		start[row - 2] = 5; /* from the word before */
+		result = decode_one(&world, &decoder, false, start, end);
+		assert_string_equal(result.prediction, "ab (ab");
+		assert_int_equal(result.best->begin, 3);
+		assert_int_equal(result.best->end, 10);
+		squad_decoder_close(decoder);
+		world_release(&world);
+	}
 }
 
 /* Where there is no white space, every candidate may have the whole paragraph as its text: the number of those tried is limited.
@@ -523,6 +561,7 @@ int main(void)
 		cmocka_unit_test(only_the_question_scores),
 		cmocka_unit_test(chinese_answers_stay_in_their_place),
 		cmocka_unit_test(words_have_the_space_before_them),
+		cmocka_unit_test(answers_within_words_of_bytes),
 		cmocka_unit_test(a_paragraph_without_white_space_is_soon_done),
 		cmocka_unit_test(places_are_those_of_the_text),
 		cmocka_unit_test(questions_without_words),

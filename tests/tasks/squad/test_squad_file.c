@@ -170,8 +170,8 @@ static void flat_records(void **state)
 		squad_release(&set);
 	}
 	struct squad_set set;
-	/* A single record on a line without an end. */
-	assert_ok(read_text(&set, FLAT("x", "Ann", "who", "\"Ann\"", "0"), SQUAD_TRAIN, true, false));
+	/* A single record on a line without an end, after a blank one. */
+	assert_ok(read_text(&set, "\n" FLAT("x", "Ann", "who", "\"Ann\"", "0"), SQUAD_TRAIN, true, false));
 	assert_int_equal(set.question_count, 1);
 	squad_release(&set);
 	assert_error(ERR_DATA, "record 2: question 'y': \"answers\" must have lists",
