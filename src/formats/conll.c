@@ -392,7 +392,7 @@ static enum status choose_columns(struct conll *conll, const struct conll_option
 	if (conll->column_count == 1 && options->needs_tags)
 		return error_hinted(error_set(ERR_DATA, "'%s' has one column, so there are words but no tags in it", conll->name),
 				    "each line must have a word and its tag, separated by a tab or spaces");
-	if (conll->column_count == 1 && options->tag_column == 0)
+	if (!options->needs_tags && (conll->column_count == 1 || options->tag_column > conll->column_count))
 		return OK;
 	return choose_column(conll, options->tag_column, tag, "tag", &conll->tag_column);
 }

@@ -244,7 +244,7 @@ static double choose_threshold(struct scored *scored, int64_t count, double aim)
 		if (below == scored[i].score)
 			continue;
 		double f1 = 2 * (double)right / (answered + (double)all);
-		if (aim > 0 ? (double)right >= aim * answered : f1 > best) {
+		if (aim > 0 ? (double)right / answered >= aim : f1 > best) {
 			threshold = (scored[i].score + below) / 2;
 			best = f1;
 		}

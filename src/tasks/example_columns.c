@@ -468,8 +468,9 @@ enum status example_columns_find(struct example_columns *out, const struct table
 	if (!by_turns)
 		TRY(take_given(table, options->given.pair, &out->pair));
 	bool listed = options->target == TARGET_CLASSES && options->given.label && strchr(options->given.label, ',');
-	if (!listed)
-		TRY(take_given(table, options->given.label, &out->label));
+	enum status label = listed ? OK : take_given(table, options->given.label, &out->label);
+	if (label != OK && (options->needs_labels || out->label >= 0)) /* files to be predicted need not have the column */
+		return label;
 	TRY(take_given(table, options->given.id, &out->id));
 	bool text_is_given = out->text >= 0;
 	/* The columns of the training examples or of the previous file. */

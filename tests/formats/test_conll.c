@@ -44,6 +44,8 @@ static void columns_are_words_and_tags(void **state)
 	EXPECT("\xEF\xBB\xBF\xE5\xBD\x93\tO\r\n \tB-X\r\n\r\nNew York\tB-X\n",
 	       "2 columns between tabs (word 1, tag 2), 2 sentences, 3 words|\xE5\xBD\x93_O  _B-X/New York_B-X/");
 	EXPECT("a\tx\tO\nb\t\tO\n", "3 columns between tabs (word 1, tag 3), 1 sentence, 2 words|a_O b_O/");
+	expect_with("a x\nb y\n", 8, (struct conll_options){.tag_column = 3},
+		    "2 columns between spaces (word 1, no tags), 1 sentence, 2 words|a_ b_/");
 	EXPECT("a\nb\n\nc\n", "1 column between spaces (word 1, no tags), 2 sentences, 3 words|a_ b_/c_/");
 	EXPECT("a O\rb O\r", "2 columns between spaces (word 1, tag 2), 1 sentence, 2 words|a_O b_O/");
 	expect_with("1 a O x\n2 b B-X x\n", 18, (struct conll_options){.word_column = 2, .tag_column = -2},
@@ -133,7 +135,7 @@ static void damage_is_named_by_its_line(void **state)
 	bad.skip = false;
 	struct conll conll;
 	assert_error(ERR_USAGE, "has 2 columns: there is no column 3 for the tag",
-		     read_with(&conll, "a O\n", 4, (struct conll_options){.tag_column = 3}));
+		     read_with(&conll, "a O\n", 4, (struct conll_options){.tag_column = 3, .needs_tags = true}));
 	assert_error(ERR_USAGE, "there is no column -3 for the word",
 		     read_with(&conll, "a O\n", 4, (struct conll_options){.word_column = -3}));
 }

@@ -140,6 +140,21 @@ static void test_golden(void **state)
 	json_release(&document);
 }
 
+/* 14 of 25 is a precision of 0.56, although 0.56 * 25 is more than 14 in floating point. */
+static void test_a_precision_is_reached_exactly(void **state)
+{
+	struct world world;
+	world_make(&world, true, 1, 25);
+	for (int i = 0; i < 25; i++) {
+		world.logits[i] = (float)(25 - i);
+		world.numbers[i] = i >= 11;
+	}
+	world.options = (struct calibration_options){.thresholds = "0.56"};
+	assert_ok(calibration_tune(&world.state, &world.set, &world.outputs));
+	assert_true(task_has_label(&world.state, &world.logits[24], 0));
+	world_drop(&world);
+}
+
 /* Without a lowest loss there is no temperature, and precision that is never reached means that a label is never an answer. */
 static void test_what_sets_do_not_tell(void **state)
 {
@@ -256,8 +271,11 @@ static void test_options(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden),  cmocka_unit_test(test_what_sets_do_not_tell),
-		cmocka_unit_test(test_answers), cmocka_unit_test(test_record),
+		cmocka_unit_test(test_golden),
+		cmocka_unit_test(test_a_precision_is_reached_exactly),
+		cmocka_unit_test(test_what_sets_do_not_tell),
+		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_record),
 		cmocka_unit_test(test_options),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
