@@ -138,6 +138,9 @@ static enum status read_set(struct labeled_run *labeled, struct task_set *set, c
 	}
 	TRY(state->task->encode(state, set));
 	bad_records_log(&labeled->bad, paths[0]);
+	if (set->use != TASK_PREDICT && set->encoded.example_count == 0)
+		return error_hinted(error_set(ERR_DATA, "'%s': there is no text in it that the model could read", paths[0]),
+				    "its texts are empty, or consist of characters that the tokenizer leaves out");
 	if (labeled_has_pairs(&set->encoded))
 		TRY(model_config_check_pairs(&labeled->run->config, paths[0]));
 	return set->use == TASK_PREDICT ? OK : check_unknown(labeled, set, paths[0]);
@@ -276,6 +279,9 @@ static enum status find_task(struct labeled_run *labeled)
 		if (of_classes[i][1] && !state->task->weighs_classes)
 			return error_set(ERR_USAGE, "--%s is for tasks that choose among classes or labels, not for %s",
 					 of_classes[i][0], state->task->name);
+	if (given->negative_label && state->task->target != TARGET_CLASS)
+		return error_set(ERR_USAGE, "--negative_label is for tasks that choose one class for each text, not for %s",
+				 state->task->name);
 	if (given->labels)
 		TRY(labels_parse_option(given->labels, &labeled->strings, &names, &count));
 	labeled->names = names;

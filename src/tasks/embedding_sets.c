@@ -372,8 +372,8 @@ static enum status read_score(const struct encoding *e, const struct example_tex
 	double score;
 	TRY(label_number(example->label, example->file, example->line, &score));
 	*out = (float)score;
-	bool learned = e->set->use == TASK_TRAIN && e->part->kind == CONTRASTIVE_COSINE;
-	if (!learned || (score >= -1 && score <= 1))
+	bool compared = e->set->use != TASK_PREDICT && e->part->kind == CONTRASTIVE_COSINE;
+	if (!compared || (score >= -1 && score <= 1))
 		return OK;
 	return error_hinted(error_set(ERR_DATA, "'%s', line %lld: the score %g is not between -1 and 1", example->file,
 				      (long long)example->line, score),

@@ -153,8 +153,10 @@ enum status labeled_score(const struct labeled_settings *settings, struct replic
 	bool has_vectors = settings->task->task->loss != NULL;
 	enum status status;
 	TRY(task_outputs_create(outputs, &set->encoded, &settings->model->heads.head[0]));
-	TRY_GOTO(instances_open_labeled(&instances, &set->encoded, &source), done);
-	TRY_GOTO(outputs_compute(&pass, instances, outputs, &loss), done);
+	if (set->encoded.example_count > 0) { /* the texts of a test set may have no words */
+		TRY_GOTO(instances_open_labeled(&instances, &set->encoded, &source), done);
+		TRY_GOTO(outputs_compute(&pass, instances, outputs, &loss), done);
+	}
 	windows_pool(settings->task, set, outputs);
 	if (has_vectors)
 		TRY_GOTO(loss_of_vectors(settings, replica, set, outputs, &loss), done);

@@ -668,6 +668,12 @@ static void dev_sets_have_the_loss_that_is_learned(void **state)
 		double loss = metric_at(test_path("other/metrics.jsonl"), 1, "loss");
 		assert_near(result(test_path("other/eval_results.json"), "eval_loss"), loss, 1e-4 * loss);
 	}
+	/* Without training there is no loss of a whole step. */
+	assert_program(0, "nothing is trained",
+		       "finetune --task embedding --do_eval --model %s/other --dev %s/scored.tsv --out %s/asked --threads 1",
+		       test_folder, test_folder, test_folder);
+	assert_printed("spearmanr");
+	assert_null(strstr(buffer_string(&program_output), "loss"));
 }
 
 /* "scores" are numbers, one for each text: an empty negative has none. */
@@ -729,6 +735,9 @@ static void bad_input_is_explained(void **state)
 	forget("bad");
 	assert_program(ERR_DATA, "wide.tsv', line 2: the score 4.5 is not between -1 and 1",
 		       SHORT("bad", "wide.tsv", "--score_loss cosine"));
+	forget("bad");
+	assert_program(ERR_DATA, "wide.tsv', line 2: the score 4.5 is not between -1 and 1",
+		       SHORT("bad", "scored.tsv", "--score_loss cosine --dev %s/wide.tsv"), test_folder);
 	forget("bad");
 	assert_program(ERR_DATA, "a reranker learns scores from 0 to 1",
 		       RUN("reranking", "bad", "wide.tsv", "--precision fp32 --num_train_steps 2"));

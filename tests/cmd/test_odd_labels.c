@@ -140,13 +140,67 @@ static void texts_on_both_sides_are_counted(void **state)
 	assert_null(strstr(buffer_string(&program_errors), "training examples"));
 }
 
+/* The columns of training are named by options, and the files to be predicted have no labels. */
+static void files_to_predict_need_no_labels(void **state)
+{
+	put_file("named.tsv", "Kommentar\tBewertung\nwai\ta\nwaj\tb\n");
+	put_file("unlabeled.tsv", "Kommentar\nwai\nwaj\n");
+	assert_program(0, "text: Kommentar; label: none",
+		       TRAIN("unlabeled", "classification", "named.tsv",
+			     "--text_column Kommentar --label_column Bewertung --test %s/unlabeled.tsv"),
+		       test_folder);
+	assert_program(2, "unlabeled.tsv' has no column 'Bewertung'",
+		       TRAIN("unscored", "classification", "named.tsv",
+			     "--text_column Kommentar --label_column Bewertung --dev %s/unlabeled.tsv"),
+		       test_folder);
+	put_file("tags.txt", "wai x B-A\nwaj x O\n\nwak x O\nwal x B-A\n");
+	put_file("words.txt", "wai\nwaj\n\nwak\n");
+	assert_program(0, "1 column between spaces (word 1, no tags)",
+		       TRAIN("words", "tagging", "tags.txt", "--label_column 3 --test %s/words.txt"), test_folder);
+}
+
+static void options_without_effect_are_refused(void **state)
+{
+	put_file("two.tsv", "text\tlabel\nwai\ta\nwaj\tb\n");
+	put_file("tags.txt", "wai B-A\nwaj O\n\nwak O\nwal B-A\n");
+	assert_program(2, "--negative_label is for tasks that choose one class for each text, not for tagging",
+		       TRAIN("refused", "tagging", "tags.txt", "--negative_label O"));
+	assert_program(2, "--negative_label is for tasks that choose one class for each text, not for multilabel",
+		       TRAIN("refused", "multilabel", "two.tsv", "--negative_label a"));
+	assert_program(0, "", TRAIN("two", "classification", "two.tsv", ""));
+	static const char *const options[] = {"calibrate", "thresholds f1", "folds 2", "negative_label a"};
+	for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+		assert_program(2, "has no effect without training",
+			       "finetune --task classification --do_eval --model %s/two --dev %s/two.tsv --out %s/asked --%s",
+			       test_folder, test_folder, test_folder, options[i]);
+	assert_program(
+		0, "predictions for the test set",
+		"finetune --task classification --do_predict --model %s/two --test %s/two.tsv --out %s/asked --min_score 1 " CPU,
+		test_folder, test_folder, test_folder);
+	assert_holds("asked/predict.txt", "-1\n-1\n");
+}
+
+/* Words that consist of characters that the tokenizer leaves out. */
+static void sets_without_tokens(void **state)
+{
+	put_file("tags.txt", "wai B-A\nwaj O\n\nwak O\nwal B-A\n");
+	put_file("nothing.txt", "\xE2\x80\x8B O\n\n\xE2\x80\x8B B-A\n");
+	assert_program(3, "nothing.txt': there is no text in it that the model could read",
+		       TRAIN("empty", "tagging", "nothing.txt", ""));
+	assert_program(3, "nothing.txt': there is no text in it that the model could read",
+		       TRAIN("empty", "tagging", "tags.txt", "--dev %s/nothing.txt"), test_folder);
+	assert_program(0, "predictions for the test set", TRAIN("some", "tagging", "tags.txt", "--test %s/nothing.txt"),
+		       test_folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lists_of_0_and_1_need_names),  cmocka_unit_test(look_alikes_are_named),
 		cmocka_unit_test(numbers_as_classes_are_named), cmocka_unit_test(numbers_beyond_floats_are_refused),
 		cmocka_unit_test(nothing_to_learn_is_said),     cmocka_unit_test(texts_on_both_sides_are_counted),
-		cmocka_unit_test(swapped_columns_are_refused),
+		cmocka_unit_test(swapped_columns_are_refused),  cmocka_unit_test(files_to_predict_need_no_labels),
+		cmocka_unit_test(sets_without_tokens),          cmocka_unit_test(options_without_effect_are_refused),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

@@ -32,7 +32,8 @@ static enum status run_set(struct task_session *session, const struct file_set *
 		status = task->write(&session->state, &set, &outputs, folder);
 	*out_scored = status == OK && (!folder || task_is_labeled(&set));
 	if (*out_scored) {
-		measures_add(&scores->measures, &(struct measure){"loss", "loss", UNIT_NATS, DIRECTION_LOWER, loss});
+		if (!task->loss) /* one over whole steps exists only in training */
+			measures_add(&scores->measures, &(struct measure){"loss", "loss", UNIT_NATS, DIRECTION_LOWER, loss});
 		status = task->score(&session->state, &set, &outputs, &scores->measures);
 		measures_add(&scores->measures,
 			     &(struct measure){"examples", NULL, UNIT_COUNT, DIRECTION_NONE, (double)task_answers(&set)});
@@ -105,6 +106,18 @@ static enum status predict_sets(struct task_session *session, const struct set_l
 	return OK;
 }
 
+/* Options that are obeyed when training is done. */
+static enum status check_options(const struct options *options)
+{
+	static const char *const names[] = {"calibrate", "thresholds", "find_threshold", "folds", "negative_label"};
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (options_said(options, names[i]))
+			return error_hinted(error_set(ERR_USAGE, "--%s has no effect without training", names[i]),
+					    "give --do_train; `bertc evaluate` takes --calibrate and --thresholds for a finished "
+					    "model");
+	return OK;
+}
+
 static enum status check_files(const struct finetune_settings *settings)
 {
 	if (!settings->training.folder.out)
@@ -130,12 +143,14 @@ enum status finetune_score(struct options *options)
 		.options = options,
 		.own = &labeled->own,
 		.windows = &labeled->windows,
+		.calibration = &labeled->calibration,
 		.on_bad_record = labeled->on_bad_record,
 		.device = &settings->training.device,
 	};
 	struct task_session session = {0};
 	struct set_list dev = {0}, test = {0};
 	enum status status;
+	TRY_GOTO(check_options(options), done);
 	TRY_GOTO(check_files(settings), done);
 	TRY_GOTO(set_list_parse(&dev, &labeled->dev), done);
 	TRY_GOTO(set_list_parse(&test, &labeled->test), done);
