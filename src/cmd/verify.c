@@ -138,14 +138,22 @@ static enum status verify_checkpoint(const char *path, struct finding *out)
 	return checkpoint_verify_values(path);
 }
 
-static enum status verify_vocab_size(const char *path, const struct model_config *config)
+/* A configuration without a size has that of the vocabulary. */
+static enum status verify_vocab_size(const struct model_source *source, struct model_config *config)
 {
 	struct vocab vocab;
-	TRY(vocab_file_read(&vocab, path));
+	bool sized = config->vocab_size > 0;
+	if (!sized && !source->vocab[0])
+		return error_set(ERR_DATA, "'%s' has no \"vocab_size\", and there is no vocabulary beside it", source->config);
+	if (sized && !text_ends_with(source->vocab, ".txt"))
+		return OK;
+	TRY(vocab_file_read(&vocab, source->vocab));
 	int32_t count = vocab.count;
 	vocab_release(&vocab);
+	if (!sized)
+		config->vocab_size = count;
 	if (count > config->vocab_size)
-		return error_set(ERR_STATE, "'%s': %d entries for a model of %d", path, count, config->vocab_size);
+		return error_set(ERR_STATE, "'%s': %d entries for a model of %d", source->vocab, count, config->vocab_size);
 	return OK;
 }
 
@@ -161,11 +169,10 @@ static enum status verify_model(const char *path, struct finding *out)
 	TRY(model_folder_config(path, &config));
 	TRY(model_source_find(path, &source));
 	TRY(verify_weights(path, out));
+	TRY(verify_vocab_size(&source, &config));
 	TRY_GOTO(model_create(&model, &names_only, &config, model_heads_of_words(&config)), done);
 	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof *slab, "weights"), done);
-	TRY_GOTO(model_folder_load(path, model, MISSING_HEADS, slab, NULL), done);
-	if (text_ends_with(source.vocab, ".txt"))
-		status = verify_vocab_size(source.vocab, &config);
+	status = model_folder_load(path, model, MISSING_HEADS, slab, NULL);
 done:
 	free(slab);
 	model_free(model);

@@ -153,7 +153,7 @@ static enum status read_labels(const struct json *object, const char *name, stru
 	const struct json *names = forward && forward->kind != JSON_NULL ? forward : back;
 	int64_t count = DEFAULT_LABELS;
 	TRY(json_get_integer(object, name, "num_labels", 0, LABEL_LIMIT, &count));
-	out->label_count = (int32_t)count;
+	out->label_count = count > 0 ? (int32_t)count : DEFAULT_LABELS; /* 0 in files of encoders without a head */
 	if (!names || names->kind == JSON_NULL)
 		return OK;
 	if (names->kind != JSON_OBJECT || names->child_count == 0 || names->child_count > LABEL_LIMIT)

@@ -20,7 +20,7 @@ struct task_config {
 	char *problem_type;
 	/* [label_count] The names of the classes by number, from "id2label" or "label2id". NULL if the file has neither. */
 	char **labels;
-	int32_t label_count; /* without names: "num_labels", or 2 if that is absent, as in transformers */
+	int32_t label_count; /* without names: "num_labels", or 2 if that is absent or 0 */
 	/* Dropout on the head's input; negative (null in the file): the same as in the encoder's hidden layers. */
 	double classifier_dropout;
 	/* The score of a single output is the output itself, not its sigmoid: the activation of sentence-transformers'

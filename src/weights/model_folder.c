@@ -316,8 +316,13 @@ static enum status take_adapter(const char *weights, struct task_config *task)
 		TRY_GOTO(task_config_take_class(task, adapter.config.architecture), done);
 	for (int64_t i = 0; i < adapter.file.count; i++) {
 		const struct stored_tensor *tensor = &adapter.file.tensors[i];
-		if (tensor->rank == 2 && strcmp(tensor_name_from(tensor->name).name, CLASSIFIER_WEIGHT) == 0)
-			task_config_resize(task, (int32_t)tensor->shape[0]);
+		if (tensor->rank != 2 || strcmp(tensor_name_from(tensor->name).name, CLASSIFIER_WEIGHT) != 0)
+			continue;
+		if (tensor->count == 0 || tensor->shape[0] > INT32_MAX)
+			TRY_GOTO(error_set(ERR_DATA, "'%s': tensor '%.200s' has no values, or too many classes", weights,
+					   tensor->name),
+				 done);
+		task_config_resize(task, (int32_t)tensor->shape[0]);
 	}
 done:
 	adapter_close(&adapter);

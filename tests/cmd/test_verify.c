@@ -114,6 +114,11 @@ static void folders_without_checksums(void **state)
 	assert_ok(file_write(path, before.data, before.size));
 	assert_ok(file_write(test_path("run/final/config.json"), CONFIG, strlen(CONFIG)));
 	assert_program(0, "", "verify %s/run/final", test_folder);
+	/* The vocabulary says how many entries there are, if nothing else does. */
+	const char *unsized = "{\"model_type\": \"bert\", \"hidden_size\": 16, \"num_hidden_layers\": 1, "
+			      "\"num_attention_heads\": 2, \"intermediate_size\": 32, \"max_position_embeddings\": 32}";
+	assert_ok(file_write(test_path("run/final/config.json"), unsized, strlen(unsized)));
+	assert_program(0, "", "verify %s/run/final", test_folder);
 	const char *other =
 		"{\"model_type\": \"bert\", \"hidden_size\": 24, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, "
 		"\"intermediate_size\": 32, \"max_position_embeddings\": 32, \"vocab_size\": 60}";

@@ -290,13 +290,36 @@ static void shapes_and_bases_are_compared(void **state)
 	drop(&loaded);
 }
 
+/* A classifier of no values that claims any number of classes. */
+static void classes_need_values(void **state)
+{
+	static const float numbers[24];
+	static const int64_t shapes[][2] = {{3, 8}, {0, 8}, {(int64_t)1 << 30, 0}, {5000000000, 0}};
+	copy_adapter("roberta", "\"LORA\"", "\"LORA\"");
+	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+		struct task_config task = {.label_count = 0};
+		struct safetensors_entry entry = {.name = "base_model.model.classifier.out_proj.weight",
+						  .dtype = ST_F32,
+						  .rank = 2,
+						  .shape = {shapes[i][0], shapes[i][1]},
+						  .data = numbers,
+						  .bytes = i == 0 ? sizeof numbers : 0};
+		assert_ok(safetensors_write(test_path(ADAPTER_WEIGHTS_FILE), &entry, 1, NULL, NULL, NULL));
+		if (i == 0)
+			assert_ok(model_folder_task(test_folder, &task));
+		else
+			assert_error(ERR_DATA, "has no values", model_folder_task(test_folder, &task));
+		assert_int_equal(task.label_count, i == 0 ? 3 : 0);
+		task_config_release(&task);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(peft_merges_the_same),
-		cmocka_unit_test(gradients_equal_those_of_peft),
-		cmocka_unit_test(what_does_not_fit_is_named),
-		cmocka_unit_test(shapes_and_bases_are_compared),
+		cmocka_unit_test(peft_merges_the_same),       cmocka_unit_test(gradients_equal_those_of_peft),
+		cmocka_unit_test(what_does_not_fit_is_named), cmocka_unit_test(shapes_and_bases_are_compared),
+		cmocka_unit_test(classes_need_values),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

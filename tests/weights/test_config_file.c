@@ -99,6 +99,8 @@ static void what_is_absent_is_null(void **state)
 	assert_ok(parse("{\"architectures\": null, \"num_labels\": 5}", &task));
 	assert_null(task.labels);
 	assert_int_equal(task.label_count, 5);
+	assert_ok(parse("{\"num_labels\": 0}", &task)); /* a head without outputs ended the program */
+	assert_int_equal(task.label_count, 2);
 	assert_ok(parse("{\"architectures\": []}", &task));
 	assert_null(task.architecture);
 }

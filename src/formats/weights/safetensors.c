@@ -155,18 +155,18 @@ static int compare_names(const void *a, const void *b)
 /* Check 7: shape, type and offsets agree. */
 static enum status check_size(struct safetensors_entry *entry, const struct place *place, const char *path)
 {
-	uint64_t count = 1, bytes;
+	int64_t count = 1, bytes;
 	bool overflow = false;
-	for (int i = 0; i < entry->rank; i++)
-		overflow |= __builtin_mul_overflow(count, (uint64_t)entry->shape[i], &count);
-	overflow |= __builtin_mul_overflow(count, (uint64_t)dtypes[entry->dtype].bytes, &bytes);
-	if (overflow || bytes > INT64_MAX)
+	for (int i = entry->rank - 1; i >= 0; i--) /* strides, too, must not overflow, even if a dimension is 0 */
+		overflow |= __builtin_mul_overflow(count, entry->shape[i], &count);
+	overflow |= __builtin_mul_overflow(count, (int64_t)dtypes[entry->dtype].bytes, &bytes);
+	if (overflow)
 		return error_set(ERR_DATA, "'%s': tensor '%.200s': its shape is too large", path, entry->name);
-	if (bytes != (uint64_t)(place->end - place->begin))
-		return error_set(ERR_DATA, "'%s': tensor '%.200s': its shape needs %llu bytes, its offsets give %lld", path,
-				 entry->name, (unsigned long long)bytes, (long long)(place->end - place->begin));
-	entry->count = (int64_t)count;
-	entry->bytes = bytes;
+	if (bytes != place->end - place->begin)
+		return error_set(ERR_DATA, "'%s': tensor '%.200s': its shape needs %lld bytes, its offsets give %lld", path,
+				 entry->name, (long long)bytes, (long long)(place->end - place->begin));
+	entry->count = count;
+	entry->bytes = (uint64_t)bytes;
 	return OK;
 }
 
