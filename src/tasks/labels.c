@@ -261,17 +261,21 @@ static enum status refuse_doubles(const struct label_set *set)
 	return status;
 }
 
-/* Does the list contain every label of the set? `*out_missing`: the first that it lacks. */
-static bool covers(const struct label_list *list, const struct label_set *set, int64_t *out_missing)
+/* The first label of the set that the list lacks; NULL: it has all of them. */
+static enum status find_missing(const struct label_list *list, const struct label_set *set, const struct label **out)
 {
-	for (*out_missing = 0; *out_missing < set->count; ++*out_missing) {
-		bool found = false;
-		for (int64_t i = 0; i < list->count && !found; i++)
-			found = strcmp(list->names[i], set->labels[*out_missing].name) == 0;
-		if (!found)
-			return false;
+	bool *listed;
+	*out = NULL;
+	TRY(memory_new(&listed, set->count, sizeof *listed, "labels"));
+	for (int64_t i = 0; i < list->count; i++) {
+		int64_t id = label_set_find(set, list->names[i]);
+		if (id >= 0)
+			listed[id] = true;
 	}
-	return true;
+	for (int64_t id = 0; id < set->count && !*out; id++)
+		*out = listed[id] ? NULL : &set->labels[id];
+	free(listed);
+	return OK;
 }
 
 /* Puts the set's labels into the order of the list; labels that are only in the list are added without examples. */
@@ -323,24 +327,31 @@ static enum status refuse_foreign(const struct label *label, const char *whose, 
 static enum status choose_list(const struct label_set *set, const struct label_rules *rules, enum label_order *out,
 			       const struct label_list **out_list)
 {
-	int64_t missing;
+	const struct label *missing = NULL;
 	char task[128];
 
 	*out = LABELS_SORTED;
 	*out_list = NULL;
 	if (rules->given.count > 0) {
-		if (!covers(&rules->given, set, &missing))
-			return refuse_foreign(&set->labels[missing], "those of --labels", &rules->given,
+		TRY(find_missing(&rules->given, set, &missing));
+		if (missing)
+			return refuse_foreign(missing, "those of --labels", &rules->given,
 					      "add it to --labels, or correct the row");
 		*out = LABELS_GIVEN;
 		*out_list = &rules->given;
-	} else if (rules->folder.count == set->count && covers(&rules->folder, set, &missing)) {
+		return OK;
+	}
+	bool fits = rules->folder.count == set->count;
+	if (fits)
+		TRY(find_missing(&rules->folder, set, &missing));
+	if (fits && !missing) {
 		*out = LABELS_OF_FOLDER;
 		*out_list = &rules->folder;
 	} else if (rules->task.count > 0) {
 		snprintf(task, sizeof task, "the labels of %s", rules->task_name);
-		if (!covers(&rules->task, set, &missing))
-			return refuse_foreign(&set->labels[missing], task, &rules->task,
+		TRY(find_missing(&rules->task, set, &missing));
+		if (missing)
+			return refuse_foreign(missing, task, &rules->task,
 					      "did you mean another column (--label_column)? Labels of your own: "
 					      "--labels, or --task classification or pair");
 		*out = LABELS_OF_TASK;

@@ -1,6 +1,7 @@
 /* Labels: their order, what is refused, cells with several labels, numbers. */
 #include "tasks/labels.h"
 #include <math.h>
+#include <time.h>
 #include "base/log.h"
 #include "test.h"
 
@@ -273,6 +274,25 @@ static void whole_numbers_may_be_amounts(void **state)
 	label_set_release(&set);
 }
 
+/* A configuration may claim a million classes. */
+static void large_sets_stay_fast(void **state)
+{
+	enum { COUNT = 50000 };
+	static char texts[COUNT][16];
+	static const char *names[COUNT];
+	struct label_set set = {0};
+	struct label_rules rules = {.given = {names, COUNT}, .no_warnings = true};
+	for (int i = 0; i < COUNT; i++) {
+		snprintf(texts[i], sizeof texts[i], "LABEL_%d", i);
+		names[i] = texts[i];
+		assert_ok(label_set_add(&set, names[i], "config.json", 0));
+	}
+	clock_t began = clock(); /* of the processor, which others may be using too */
+	assert_ok(label_set_order(&set, &rules));
+	assert_true(clock() - began < CLOCKS_PER_SEC);
+	label_set_release(&set);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -284,6 +304,7 @@ int main(void)
 		cmocka_unit_test(lists_are_recognized),
 		cmocka_unit_test(lists_of_0_and_1_name_no_labels),
 		cmocka_unit_test(cells_have_several_labels),
+		cmocka_unit_test(large_sets_stay_fast),
 	};
 	log_level = LOG_QUIET;
 	return cmocka_run_group_tests(tests, NULL, NULL);

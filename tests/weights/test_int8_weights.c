@@ -1,6 +1,7 @@
 /* Weights in int8: what is written equals what the products of inference make of the same weights; read back as numbers,
  * or packed without masters by a back end of the test's own, they are the same; invalid scales are refused. */
 #include <math.h>
+#include <time.h>
 #include "test.h"
 #include "backend/int8.h"
 #include "formats/safetensors.h"
@@ -279,13 +280,38 @@ static void broken_scales(void **state)
 	assert_error(ERR_DATA, "negative or not finite", open_scaled(ST_F32, 2, -1));
 }
 
+/* Names that end as those of scales do, beside one int8 matrix. */
+static void many_names_stay_fast(void **state)
+{
+	enum { NAMES = 60000 };
+	static struct safetensors_entry entries[2 + NAMES];
+	static char names[NAMES][24];
+	static const int8_t bytes[4] = {1, 2, 3, 4};
+	static const float scale = 2;
+	struct weights_file file;
+	entries[0] =
+		(struct safetensors_entry){.name = "a", .dtype = ST_I8, .rank = 2, .shape = {1, 4}, .data = bytes, .bytes = 4};
+	entries[1] = (struct safetensors_entry){
+		.name = "a_scale", .dtype = ST_F32, .rank = 1, .shape = {1}, .data = &scale, .bytes = 4};
+	for (int i = 0; i < NAMES; i++) {
+		snprintf(names[i], sizeof names[i], "b%d_scale", i);
+		entries[2 + i] = (struct safetensors_entry){.name = names[i], .dtype = ST_F32, .rank = 1, .data = &scale};
+	}
+	assert_ok(safetensors_write(test_path("names.safetensors"), entries, 2 + NAMES, NULL, NULL, NULL));
+	clock_t began = clock(); /* of the processor, which others may be using too */
+	assert_ok(weights_file_open(&file, test_path("names.safetensors")));
+	assert_true(clock() - began < CLOCKS_PER_SEC);
+	assert_int_equal(file.count, 1 + NAMES);
+	assert_non_null(weights_file_tensor(&file, "a")->row_scales);
+	weights_file_close(&file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(form_of_the_file),
-		cmocka_unit_test(read_back),
-		cmocka_unit_test(missing_becomes_zeros),
-		cmocka_unit_test(broken_scales),
+		cmocka_unit_test(form_of_the_file),      cmocka_unit_test(read_back),
+		cmocka_unit_test(missing_becomes_zeros), cmocka_unit_test(broken_scales),
+		cmocka_unit_test(many_names_stay_fast),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

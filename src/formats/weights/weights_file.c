@@ -214,6 +214,20 @@ static enum status take_scales(struct weights_file *file, struct stored_tensor *
 	return OK;
 }
 
+/* Whether a tensor is the scales of one of the first `count` tensors: they come after their matrix, perhaps with others in
+ * between. */
+static bool is_scales(const struct weights_file *file, int64_t count, const struct stored_tensor *tensor)
+{
+	char name[512];
+	size_t size = strlen(tensor->name);
+	if (size >= sizeof name || !text_ends_with(tensor->name, SCALE_SUFFIX))
+		return false;
+	snprintf(name, sizeof name, "%.*s", (int)(size - strlen(SCALE_SUFFIX)), tensor->name);
+	struct stored_tensor key = {.name = name};
+	const struct stored_tensor *matrix = bsearch(&key, file->tensors, (size_t)count, sizeof key, compare_tensors);
+	return matrix && matrix->row_scales == tensor->data;
+}
+
 /* Attaches the scales of int8 matrices to them and removes them from the list of tensors. */
 static enum status pair_scales(struct weights_file *file)
 {
@@ -224,13 +238,9 @@ static enum status pair_scales(struct weights_file *file)
 			TRY(take_scales(file, &file->tensors[i]));
 		any |= file->tensors[i].row_scales != NULL;
 	}
-	for (int64_t i = 0; any && i < file->count; i++) {
-		bool is_scale = false; /* it comes after its matrix, perhaps with others in between */
-		for (int64_t k = 0; k < kept && text_ends_with(file->tensors[i].name, SCALE_SUFFIX); k++)
-			is_scale |= file->tensors[k].row_scales == file->tensors[i].data;
-		if (!is_scale)
+	for (int64_t i = 0; any && i < file->count; i++)
+		if (!is_scales(file, kept, &file->tensors[i]))
 			file->tensors[kept++] = file->tensors[i];
-	}
 	file->count = any ? kept : file->count;
 	return OK;
 }
