@@ -149,6 +149,7 @@ enum status code_search_run(const struct code_search *search, struct nearest_row
 	int64_t workers = pool_threads(search->pool), wanted = search->most * search->options->rescore_multiplier;
 	enum status status;
 	w.kept = wanted < search->count ? wanted : search->count;
+	TRY_GOTO(vectors_check(&search->queries, 0, search->queries.count, "query"), done);
 	TRY_GOTO(find_ranges(&w), done);
 	TRY_GOTO(memory_new(&w.found, workers * 2 * w.kept, sizeof *w.found, what), done);
 	TRY_GOTO(memory_new(&w.coded, workers * w.bytes, sizeof *w.coded, what), done);

@@ -69,19 +69,23 @@ static void round_row(void *context, int64_t index, int worker)
 	r->sizes[index] = sqrt(size);
 }
 
+enum status vectors_check(const struct vectors *vectors, int64_t first, int64_t count, const char *what)
+{
+	for (int64_t i = first; i < first + count; i++) {
+		const float *vector = vector_at(vectors, i);
+		for (int64_t k = 0; k < vectors->width; k++)
+			if (!isfinite(vector[k]))
+				return error_set(ERR_NUMERIC, "the vector of %s %lld has a number that is not finite", what,
+						 (long long)(vectors->rows ? vectors->rows[i] : i) + 1);
+	}
+	return OK;
+}
+
 static enum status round_rows(struct pool *pool, struct rounding *r, int64_t count, const char *what)
 {
 	r->bad = 0;
 	pool_run(pool, count, round_row, r);
-	for (int64_t i = 0; r->bad && i < count; i++) {
-		const float *vector = vector_at(r->vectors, r->first + i);
-		for (int64_t k = 0; k < r->vectors->width; k++)
-			if (!isfinite(vector[k]))
-				return error_set(ERR_NUMERIC, "the vector of %s %lld has a number that is not finite", what,
-						 (long long)(r->vectors->rows ? r->vectors->rows[r->first + i] : r->first + i) +
-							 1);
-	}
-	return OK;
+	return r->bad ? vectors_check(r->vectors, r->first, count, what) : OK;
 }
 
 struct exact_row {

@@ -21,6 +21,9 @@ enum similarity { SIMILARITY_COSINE, SIMILARITY_DOT };
 /* The similarity of two vectors, computed in double; a zero vector has the cosine 0 with any other. */
 double vectors_similarity(enum similarity similarity, const float *a, const float *b, int64_t width);
 
+/* ERR_NUMERIC if one of the vectors [first, first + count) is not finite; the message names it ("query" 3). */
+MUST_USE enum status vectors_check(const struct vectors *vectors, int64_t first, int64_t count, const char *what);
+
 struct vector_search {
 	struct backend *backend; /* one for inference */
 	nearest_search *nearest; /* backend_nearest(backend) */

@@ -1,6 +1,7 @@
 /* Search among bytes and bits: the documents and scores of sentence-transformers' semantic_search_faiss() with rescoring, faiss
  * replaced by NumPy. */
 #include "infer/code_search.h"
+#include <math.h>
 #include "infer/vector_format.h"
 #include "test.h"
 
@@ -75,8 +76,28 @@ static void finds_what_sentence_transformers_finds(void **state)
 	check(CODE_BINARY, 1, bits_once);
 }
 
+static void a_query_that_is_not_finite_is_named(void **state)
+{
+	float odd[QUERIES * WIDTH];
+	unsigned char codes[2] = {1, 2};
+	struct code_options options = {.rescore_multiplier = 1};
+	struct nearest_row found[QUERIES];
+	struct code_search search = {.options = &options,
+				     .queries = {.values = odd, .width = WIDTH, .count = QUERIES},
+				     .code = CODE_UBINARY,
+				     .codes = codes,
+				     .count = 1,
+				     .most = 1};
+	memcpy(odd, queries, sizeof odd);
+	odd[WIDTH + 3] = NAN;
+	assert_ok(pool_create(&search.pool, 1));
+	assert_error(ERR_NUMERIC, "the vector of query 2", code_search_run(&search, found));
+	pool_free(search.pool);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(finds_what_sentence_transformers_finds)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(finds_what_sentence_transformers_finds),
+					   cmocka_unit_test(a_query_that_is_not_finite_is_named)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
