@@ -106,6 +106,23 @@ static enum status open_run(struct run *run, const char *path)
 	return OK;
 }
 
+static const char *set_of(const struct run *run)
+{
+	return run->history.sets[run->set];
+}
+
+/* Compares by the set that A is judged by or, if B has none of that name, by the first that both have. */
+static void choose_sets(struct run *a, struct run *b)
+{
+	for (int i = -1; i < a->history.set_count; i++)
+		for (int k = 0; k < b->history.set_count; k++)
+			if (strcmp(a->history.sets[i < 0 ? a->set : i], b->history.sets[k]) == 0) {
+				a->set = i < 0 ? a->set : i;
+				b->set = k;
+				return;
+			}
+}
+
 static double last_of(const struct run *run, int column)
 {
 	const struct history *history = &run->history;
@@ -292,10 +309,16 @@ static bool train_other_tasks(const struct comparison *comparison)
 	return !comparison->a.is_pretraining && strcmp(comparison->a.task, comparison->b.task) != 0;
 }
 
+static bool have_other_sets(const struct comparison *comparison)
+{
+	const struct run *a = &comparison->a, *b = &comparison->b;
+	return a->history.set_count > 0 && b->history.set_count > 0 && strcmp(set_of(a), set_of(b)) != 0;
+}
+
 /* Can the figures of the two runs be compared? */
 static bool is_comparable(const struct comparison *comparison)
 {
-	if (comparison->other_kind || have_other_held_out_texts(comparison))
+	if (comparison->other_kind || have_other_held_out_texts(comparison) || have_other_sets(comparison))
 		return false;
 	return comparison->a.is_pretraining ? !have_other_vocabularies(comparison) : !train_other_tasks(comparison);
 }
@@ -316,6 +339,10 @@ static void warn_of_differences(const struct comparison *comparison)
 	else if (train_other_tasks(comparison))
 		log_warning("the runs train different tasks (%s and %s): their losses and measures are not comparable",
 			    *a->task ? a->task : "not recorded", *b->task ? b->task : "not recorded");
+	else if (have_other_sets(comparison))
+		log_warning("the runs have no evaluation set of the same name (%s and %s): if these hold other examples, their "
+			    "held-out figures say nothing about which model is better",
+			    *set_of(a) ? set_of(a) : "one without a name", *set_of(b) ? set_of(b) : "one without a name");
 }
 
 static double place_of(const struct comparison *comparison, int64_t point)
@@ -594,6 +621,7 @@ enum status compare_runs(const struct compare_settings *settings, const char *a,
 	}
 	TRY_GOTO(open_run(&comparison.a, a), done);
 	TRY_GOTO(open_run(&comparison.b, b), done);
+	choose_sets(&comparison.a, &comparison.b);
 	if (comparison.a.settings_path[0] && comparison.b.settings_path[0])
 		TRY_GOTO(compare_json_files(comparison.a.settings_path, comparison.b.settings_path, NULL, true,
 					    &comparison.settings),

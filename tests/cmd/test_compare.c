@@ -207,6 +207,28 @@ static void test_runs_of_different_things(void **state)
 	assert_non_null(strstr(buffer_string(&program_output), "\"comparable\":true"));
 }
 
+/* Held-out figures are those of one set in both runs, in whatever order they were evaluated. */
+static void test_sets(void **state)
+{
+	static const char line[] = "{\"step\":10,\"eval_set\":\"%s\",\"eval_%s_loss\":%s,\"tokens\":10,\"seconds\":1}\n";
+	static const char *const sets[3][2] = {{"old", "new"}, {"new", "old"}, {"one", "two"}};
+	char path[64];
+	for (int i = 0; i < 3; i++) {
+		struct buffer text = {0};
+		for (int k = 0; k < 2; k++)
+			buffer_format(&text, line, sets[i][k], sets[i][k], strcmp(sets[i][k], "old") == 0 ? "0.5" : "0.9");
+		snprintf(path, sizeof path, "sets%d.jsonl", i);
+		assert_ok(file_write(test_path(path), text.data, text.size));
+		buffer_release(&text);
+	}
+	assert_program(1, "", "compare %s/sets0.jsonl %s/sets1.jsonl --points 1 --json", test_folder, test_folder);
+	assert_printed("\"comparable\":true");
+	assert_printed("\"a\":{\"loss\":null,\"eval_loss\":0.5},\"b\":{\"loss\":null,\"eval_loss\":0.5}");
+	assert_program(1, "no evaluation set of the same name (old and one)", "compare %s/sets0.jsonl %s/sets2.jsonl --json",
+		       test_folder, test_folder);
+	assert_printed("\"comparable\":false");
+}
+
 static void test_what_cannot_be_compared(void **state)
 {
 	assert_program(2, "two paths", "compare %s/a", test_folder);
@@ -270,11 +292,9 @@ static void test_files_of_models(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_models),
-		cmocka_unit_test(test_files_of_models),
-		cmocka_unit_test(test_runs),
-		cmocka_unit_test(test_runs_of_different_things),
-		cmocka_unit_test(test_what_cannot_be_compared),
+		cmocka_unit_test(test_models), cmocka_unit_test(test_files_of_models),
+		cmocka_unit_test(test_runs),   cmocka_unit_test(test_runs_of_different_things),
+		cmocka_unit_test(test_sets),   cmocka_unit_test(test_what_cannot_be_compared),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, program_teardown);
 }
