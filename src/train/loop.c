@@ -85,6 +85,17 @@ enum status loop_deciding_measure(const char *name, const struct measures *measu
 	return status;
 }
 
+/* Scores a held-out set and reports the result. */
+static enum status evaluate_set(struct training *training, int64_t set, struct measures *metrics)
+{
+	struct objective *objective = training->objective;
+	struct report_progress progress = train_progress(&training->state);
+	double started = clock_seconds();
+	TRY(objective->evaluate(objective, training->replica, set, metrics));
+	return report_evaluation(&training->report, &progress, objective->evaluation_names[set], metrics,
+				 clock_seconds() - started);
+}
+
 /* Scores every held-out set. One of them decides whether the phase is still improving. */
 static enum status evaluate(struct training *training)
 {
@@ -97,10 +108,8 @@ static enum status evaluate(struct training *training)
 	double began = clock_seconds();
 	for (int64_t set = 0; set < objective->evaluation_count; set++) {
 		struct measures metrics = {0};
-		double started = clock_seconds();
-		TRY(objective->evaluate(objective, training->replica, set, &metrics));
-		TRY(report_evaluation(&training->report, &progress, objective->evaluation_names[set], &metrics,
-				      clock_seconds() - started));
+		/* Only the first rank reports: the others must not train on while it saves because that has failed. */
+		TRY(ranks_agree(training->comm, evaluate_set(training, set, &metrics)));
 		if (set == training->settings.best_set)
 			TRY(loop_deciding_measure(checkpoint_decides(&training->checkpoints), &metrics, &decides));
 	}
@@ -109,7 +118,7 @@ static enum status evaluate(struct training *training)
 	if (objective->evaluation_count == 0)
 		return OK;
 	progress.evaluated_step = state->step;
-	TRY(report_evaluated(&training->report, &progress));
+	TRY(ranks_agree(training->comm, report_evaluated(&training->report, &progress)));
 	remember_score(training, &decides);
 	return OK;
 }

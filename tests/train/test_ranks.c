@@ -278,6 +278,32 @@ static void all_stop_at_the_same_step(void **state)
 	assert_ok(checkpoint_verify(test_path("stopped/checkpoint-4")));
 }
 
+/* The disk is full when the first rank, which alone reports, writes the line of an evaluation. */
+static void fill_the_disk(struct training *training, int64_t step)
+{
+	if (step == 4 && comm_place(training->comm)->rank == 0 && file_fault_set("write:2:ENOSPC") != OK)
+		abort();
+}
+
+static void a_report_that_fails_ends_all(void **state)
+{
+	struct rank_run run = usual;
+	int statuses[2];
+	struct buffer text = {0};
+	run.name = "full";
+	run.ranks = 2;
+	run.before_step = fill_the_disk;
+	rank_run(&run, statuses);
+	assert_int_equal(statuses[0], ERR_RESOURCE);
+	assert_int_equal(statuses[1], ERR_RESOURCE);
+	assert_ok(file_read(test_path("full.log.1"), 1 << 20, &text));
+	assert_non_null(strstr(buffer_string(&text), "rank 0 on here: '"));
+	assert_non_null(strstr(buffer_string(&text), "metrics.jsonl': cannot write"));
+	buffer_release(&text);
+	/* What was trained before it is saved. */
+	assert_ok(checkpoint_verify(test_path("full/checkpoint-4")));
+}
+
 /* The bytes planned for moments must equal those allocated. */
 static enum status measure_moments(struct comm *comm, void *context)
 {
@@ -316,6 +342,7 @@ int main(void)
 		cmocka_unit_test(a_flipped_bit_is_found),
 		cmocka_unit_test(a_bad_step_of_one_rank_is_left_out_by_all),
 		cmocka_unit_test(all_stop_at_the_same_step),
+		cmocka_unit_test(a_report_that_fails_ends_all),
 		cmocka_unit_test(moments_are_shared_out),
 	};
 	return cmocka_run_group_tests_name("train/ranks", tests, open_corpus, test_folder_drop);
