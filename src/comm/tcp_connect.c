@@ -24,7 +24,7 @@
 #define NOTE_SECONDS 10
 #define HELLO_SECONDS 10   /* time limit for a peer that has connected to say who it is, in total */
 #define CONNECT_SECONDS 10 /* time limit of one attempt to reach an address */
-#define PENDING 64         /* maximum number of connections that have not yet said who they are */
+#define STRANGERS 64       /* connections, besides those of ranks, that may not yet have said who they are */
 #define NONCE_BYTES 16
 
 /* Sent first, by the side that accepts. */
@@ -152,8 +152,18 @@ static struct sockaddr_storage any_address(void)
 	return address;
 }
 
-/* Where rank 0 listens: at MASTER_ADDR only. An exception is a name that resolves to a loopback address on this machine (as in
- * Debian's /etc/hosts) while other machines find it by that name: then at all addresses. */
+/* Does the name have more than one address? */
+static bool has_several(const struct addrinfo *found)
+{
+	for (const struct addrinfo *one = found->ai_next; one; one = one->ai_next)
+		if (one->ai_addrlen != found->ai_addrlen || memcmp(one->ai_addr, found->ai_addr, found->ai_addrlen) != 0)
+			return true;
+	return false;
+}
+
+/* Where rank 0 listens: at MASTER_ADDR only. Exceptions are a name that resolves to a loopback address on this machine (as in
+ * Debian's /etc/hosts) while other machines find it by that name, and a name with several addresses (IPv4 and IPv6), of which
+ * other machines may know or reach only some: then at all addresses. */
 static struct sockaddr_storage master_address(const struct place *place)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
@@ -162,9 +172,9 @@ static struct sockaddr_storage master_address(const struct place *place)
 		return address;
 	struct sockaddr_storage first = {0};
 	memcpy(&first, found->ai_addr, found->ai_addrlen);
+	bool is_one = !has_several(found) && !is_loopback(&first);
 	freeaddrinfo(found);
-	if ((first.ss_family == AF_INET || first.ss_family == AF_INET6) &&
-	    (!is_loopback(&first) || is_local_name(place->address)))
+	if ((first.ss_family == AF_INET || first.ss_family == AF_INET6) && (is_one || is_local_name(place->address)))
 		address = first;
 	return address;
 }
@@ -231,19 +241,33 @@ static enum status introduce(int socket, struct hello *hello, double deadline)
 	return OK;
 }
 
+/* While nobody listens at a port of this machine, a connection to it may be given that very port as its own, and then reaches
+ * itself. */
+static bool is_its_own_peer(int number)
+{
+	struct sockaddr_storage own = {0}, peer = {0};
+	socklen_t own_length = sizeof own, peer_length = sizeof peer;
+	return getsockname(number, (struct sockaddr *)&own, &own_length) == 0 &&
+	       getpeername(number, (struct sockaddr *)&peer, &peer_length) == 0 && memcmp(&own, &peer, sizeof own) == 0;
+}
+
 /* False: errno says why not. */
 static bool connect_once(const struct addrinfo *one, int *out)
 {
 	struct timeval limit = {.tv_sec = CONNECT_SECONDS};
+	struct linger none = {.l_onoff = 1};
 	int number = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (number < 0)
 		return false;
 	setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit); /* also limits connect() */
-	if (connect(number, one->ai_addr, one->ai_addrlen) == 0) {
+	bool connected = connect(number, one->ai_addr, one->ai_addrlen) == 0;
+	int why = connected ? ECONNREFUSED : errno;
+	if (connected && !is_its_own_peer(number)) {
 		*out = number;
 		return true;
 	}
-	int why = errno;
+	if (connected) /* rank 0 needs the port right now */
+		setsockopt(number, SOL_SOCKET, SO_LINGER, &none, sizeof none);
 	close(number);
 	errno = why;
 	return false;
@@ -294,7 +318,10 @@ struct door {
 	const struct place *place;
 	int *const *sockets;       /* [TCP_KINDS][size] */
 	struct address *addresses; /* [size]; NULL: not needed */
-	struct pending pending[PENDING];
+	/* [slots], and the listener's after them; all ranks may be connecting at the same time */
+	struct pending *pending;
+	struct pollfd *polls;
+	int slots;
 	char refused[160]; /* about the latest rank that knew the secret but did not fit */
 };
 
@@ -313,7 +340,7 @@ static void let_in(struct door *door)
 	if (number < 0)
 		return;
 	/* A free slot, otherwise that of the connection that has been pending longest. */
-	for (int i = 0; i < PENDING && place->socket >= 0; i++)
+	for (int i = 0; i < door->slots && place->socket >= 0; i++)
 		if (door->pending[i].socket < 0 || door->pending[i].since < place->since)
 			place = &door->pending[i];
 	if (place->socket >= 0)
@@ -393,18 +420,19 @@ static void hear(struct door *door, struct pending *pending)
 /* Waits briefly for peers to connect or to send something. No peer has to wait for another one that is silent. */
 static void attend(struct door *door)
 {
-	struct pollfd polls[PENDING + 1];
-	for (int i = 0; i < PENDING; i++)
+	struct pollfd *polls = door->polls;
+	int slots = door->slots;
+	for (int i = 0; i < slots; i++)
 		polls[i] = (struct pollfd){.fd = door->pending[i].socket, .events = POLLIN};
-	polls[PENDING] = (struct pollfd){.fd = door->listener, .events = POLLIN};
-	if (poll(polls, PENDING + 1, 200) > 0) {
-		for (int i = 0; i < PENDING; i++)
+	polls[slots] = (struct pollfd){.fd = door->listener, .events = POLLIN};
+	if (poll(polls, (nfds_t)slots + 1, 200) > 0) {
+		for (int i = 0; i < slots; i++)
 			if (polls[i].revents != 0)
 				hear(door, &door->pending[i]);
-		if (polls[PENDING].revents != 0)
+		if (polls[slots].revents != 0)
 			let_in(door);
 	}
-	for (int i = 0; i < PENDING; i++)
+	for (int i = 0; i < slots; i++)
 		if (door->pending[i].socket >= 0 && clock_seconds() - door->pending[i].since > HELLO_SECONDS)
 			shut_out(&door->pending[i]);
 }
@@ -422,13 +450,14 @@ static int32_t count_missing(const struct place *place, int *const sockets[TCP_K
 static enum status accept_all(const struct place *place, int *const sockets[TCP_KINDS], struct address *addresses, int listener,
 			      double deadline)
 {
-	struct door *door;
-	enum status status = OK;
-	TRY(memory_new(&door, 1, sizeof *door, "connections of ranks"));
-	*door = (struct door){.listener = listener, .place = place, .sockets = sockets, .addresses = addresses};
-	for (int i = 0; i < PENDING; i++)
+	struct door own = {.listener = listener, .place = place, .sockets = sockets, .addresses = addresses}, *door = &own;
+	enum status status;
+	door->slots = STRANGERS + count_missing(place, sockets);
+	TRY(memory_new(&door->pending, door->slots, sizeof *door->pending, "connections of ranks"));
+	status = memory_new(&door->polls, door->slots + 1, sizeof *door->polls, "connections of ranks");
+	for (int i = 0; i < door->slots; i++)
 		door->pending[i].socket = -1;
-	while (count_missing(place, sockets) > 0 && status == OK) {
+	while (status == OK && count_missing(place, sockets) > 0) {
 		attend(door);
 		if (clock_seconds() <= deadline)
 			continue;
@@ -441,10 +470,11 @@ static enum status accept_all(const struct place *place, int *const sockets[TCP_
 		else
 			error_hint("is it running, with the same MASTER_ADDR, MASTER_PORT and " TCP_SECRET "?");
 	}
-	for (int i = 0; i < PENDING; i++)
+	for (int i = 0; i < door->slots; i++)
 		if (door->pending[i].socket >= 0)
 			shut_out(&door->pending[i]);
-	free(door);
+	free(door->pending);
+	free(door->polls);
 	return status;
 }
 

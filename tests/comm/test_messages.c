@@ -1,7 +1,12 @@
 /* Ranks that exchange messages: over TCP on this machine, and through MPI where it is built in. */
 #include <arpa/inet.h>
+#include <dlfcn.h>
+#include <ifaddrs.h>
+#include <netdb.h>
 #include <netinet/in.h>
+#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include "base/log.h"
 #include "comm/collectives.h"
 #include "comm/messages.h"
@@ -155,6 +160,112 @@ static void test_tcp_strangers(void **state)
 	}
 	unsetenv(TCP_SECRET);
 	ranks_port = 0;
+}
+
+/* ---- Networks ---- */
+
+static bool is_slow, reaches_itself;
+static char node_address[INET_ADDRSTRLEN]; /* of this machine, not a loopback address */
+
+/* A rank that is slow to say who it is to the first one it has connected to. */
+ssize_t getrandom(void *bytes, size_t count, unsigned flags)
+{
+	if (is_slow)
+		sleep(3);
+	is_slow = false;
+	return syscall(SYS_getrandom, bytes, count, flags);
+}
+
+/* The system gives a connection its target's port as its own, once. */
+int connect(int number, __CONST_SOCKADDR_ARG address, socklen_t length)
+{
+	if (reaches_itself && bind(number, address, length) != 0)
+		return -1;
+	reaches_itself = false;
+	return (int)syscall(SYS_connect, number, address.__sockaddr__, length);
+}
+
+/* "node.test" has two addresses, of which other machines ("node.elsewhere") know only the second. */
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **out)
+{
+	static int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+	*(void **)(void *)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+	bool here = name && strcmp(name, "node.test") == 0, elsewhere = name && strcmp(name, "node.elsewhere") == 0;
+	int code = real(here ? node_address : elsewhere ? "127.0.0.1" : name, service, hints, out);
+	return here && code == 0 ? real("127.0.0.1", service, hints, &(*out)->ai_next) : code;
+}
+
+/* A rank of `size` at `address`; `slow`, `itself`: as above. */
+static pid_t start_rank(int32_t rank, int32_t size, const char *address, bool slow, bool itself)
+{
+	struct place place = {.ranks = {rank, size, rank, size, "here"}, .meeting = MEETING_ADDRESS, .port = ranks_port};
+	struct comm *comm;
+	fflush(NULL);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child > 0)
+		return child;
+	alarm(60);
+	is_slow = slow;
+	reaches_itself = itself;
+	snprintf(place.address, sizeof place.address, "%s", address);
+	enum status status = comm_open(&comm, &(struct comm_settings){.place = &place});
+	if (status == OK)
+		status = meet(comm, NULL);
+	if (status != OK)
+		fprintf(stderr, "rank %d: %s\n", rank, error_last()->message);
+	comm_close(comm);
+	_exit((int)status);
+}
+
+static void await_ranks(const pid_t *ranks, int32_t count)
+{
+	for (int32_t rank = 0; rank < count; rank++) {
+		int status;
+		assert_int_equal(waitpid(ranks[rank], &status, 0), ranks[rank]);
+		assert_int_equal(status, 0);
+	}
+	ranks_port = 0;
+}
+
+/* More ranks connect at the same time than strangers may, and take a while to say who they are. */
+static void test_tcp_many(void **state)
+{
+	pid_t ranks[70];
+	ranks_port = free_port();
+	for (int32_t rank = 0; rank < 70; rank++)
+		ranks[rank] = start_rank(rank, 70, "127.0.0.1", rank > 0, false);
+	await_ranks(ranks, 70);
+}
+
+/* A rank connects to a port at which nobody listens yet, and reaches itself. */
+static void test_tcp_itself(void **state)
+{
+	pid_t ranks[2];
+	ranks_port = free_port();
+	ranks[1] = start_rank(1, 2, "127.0.0.1", false, true);
+	usleep(500000);
+	ranks[0] = start_rank(0, 2, "127.0.0.1", false, false);
+	await_ranks(ranks, 2);
+}
+
+static void test_tcp_several_addresses(void **state)
+{
+	struct ifaddrs *all;
+	pid_t ranks[2];
+	assert_int_equal(getifaddrs(&all), 0);
+	for (struct ifaddrs *each = all; each; each = each->ifa_next) {
+		const struct sockaddr_in *four = (const struct sockaddr_in *)(const void *)each->ifa_addr;
+		if (four && four->sin_family == AF_INET && ntohl(four->sin_addr.s_addr) >> 24 != 127)
+			inet_ntop(AF_INET, &four->sin_addr, node_address, sizeof node_address);
+	}
+	freeifaddrs(all);
+	if (!node_address[0])
+		skip();
+	ranks_port = free_port();
+	ranks[0] = start_rank(0, 2, "node.test", false, false);
+	ranks[1] = start_rank(1, 2, "node.elsewhere", false, false);
+	await_ranks(ranks, 2);
 }
 
 /* A stranger that listens in place of rank 0 is not believed, either. */
@@ -388,6 +499,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tcp),
 		cmocka_unit_test(test_tcp_strangers),
+		cmocka_unit_test(test_tcp_many),
+		cmocka_unit_test(test_tcp_itself),
+		cmocka_unit_test(test_tcp_several_addresses),
 		cmocka_unit_test(test_tcp_false_master),
 		cmocka_unit_test(test_tcp_nonsense),
 		cmocka_unit_test(test_tcp_faults),
