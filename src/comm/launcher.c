@@ -93,10 +93,12 @@ static void become_rank(struct launcher *launcher, int32_t rank, pid_t parent)
 	fcntl(launcher->segment.file, F_SETFD, 0);
 	if (rank > 0) {
 		log_path(path, launcher->settings->folder, rank);
-		int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666),
-		    none = open("/dev/null", O_RDWR | O_CLOEXEC);
-		if (log < 0 || none < 0)
+		int none = open("/dev/null", O_RDWR | O_CLOEXEC),
+		    log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+		if (log < 0 || none < 0) {
+			log_warning("'%s': cannot open the log of rank %d: %s", path, rank, strerror(errno));
 			return;
+		}
 		dup2(none, 0);
 		dup2(none, 1);
 		dup2(log, 2);
@@ -154,9 +156,10 @@ static void judge_end(struct launcher *launcher, int32_t rank)
 {
 	const struct segment_rank *facts = &launcher->segment.header->ranks[rank];
 	int status = launcher->children[rank].status, code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-	struct error error = {.status = ERR_PEER};
+	struct error error = {.status = WIFSIGNALED(status) ? ERR_PEER : (enum status)code};
 	char log[PATH_BYTES];
-	if (code == OK || code == STOPPED || launcher->killed)
+	/* A rank that stops before the first step ends at once, without telling those that wait for it. */
+	if (code == OK || (code == STOPPED && atomic_load(&facts->left)) || launcher->killed)
 		return;
 	log_path(log, launcher->settings->folder, rank);
 	if (WIFSIGNALED(status)) {
@@ -171,8 +174,11 @@ static void judge_end(struct launcher *launcher, int32_t rank)
 			 "%sthe last checkpoint is intact: run the same command again to resume%s%.600s",
 			 number == SIGKILL ? "if nobody sent it, the system ran out of memory (see dmesg); " : "",
 			 rank > 0 ? "; its log is " : "", rank > 0 ? log : "");
+	} else if (code == STOPPED) {
+		snprintf(error.message, sizeof error.message, "rank %d on %s was stopped before the first step", rank,
+			 facts->host);
+		snprintf(error.hint, sizeof error.hint, "run the same command again to resume");
 	} else {
-		error.status = (enum status)code;
 		snprintf(error.message, sizeof error.message, "rank %d on %s ended with exit status %d in '%s' of step %lld",
 			 rank, facts->host, code, SECTION_OF(facts), (long long)atomic_load(&facts->step));
 		snprintf(error.hint, sizeof error.hint, "see its log for the reason: %.700s", log);
@@ -258,7 +264,7 @@ static enum status conclude(struct launcher *launcher)
 	/* Rank 0 reports why it leaves if it leaves in good order, or before it has joined the others. */
 	bool orderly = atomic_load(&header->ranks[0].left) || atomic_load(&header->ranks[0].pid) == 0;
 	int code = WIFEXITED(first->status) ? WEXITSTATUS(first->status) : OK;
-	bool said = orderly && code != OK && code != STOPPED;
+	bool said = code == STOPPED ? header->failure.status == STOPPED : orderly && code != OK;
 	enum status status = OK;
 	if (launcher->failed && atomic_load(&header->failed) == 2) {
 		struct error error = header->failure;

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
+
 /* Reads a number from the environment; *found is false if it is not set. */
 static enum status read_number(const char *name, int64_t low, int64_t high, bool *found, int32_t *out)
 {
@@ -175,5 +177,9 @@ enum status place_find(struct place *out)
 		if (found)
 			return choose_meeting(&starters[i], out);
 	}
+	const char *rank = getenv("RANK"), *size = getenv("WORLD_SIZE");
+	if (rank ? !size : size && strcmp(size, "1") != 0)
+		log_warning("the variable %s is set, but %s is not: this process is not one of several ranks",
+			    rank ? "RANK" : "WORLD_SIZE", rank ? "WORLD_SIZE" : "RANK");
 	return OK;
 }

@@ -1,6 +1,7 @@
 /* The thread that carries out large operations in the order in which they were queued. */
 #include <time.h>
 
+#include "base/condition.h"
 #include "base/log.h"
 #include "comm/transport.h"
 
@@ -15,7 +16,7 @@ static void wait_for_work(struct comm *comm)
 		return;
 	}
 	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_nsec += IDLE_NANOSECONDS;
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
@@ -60,7 +61,7 @@ enum status queue_open(struct comm *comm)
 {
 	struct queue *queue = &comm->queue;
 	pthread_mutex_init(&queue->lock, NULL);
-	pthread_cond_init(&queue->changed, NULL);
+	condition_init(&queue->changed);
 	if (pthread_create(&queue->thread, NULL, queue_main, comm) != 0)
 		return error_set(ERR_RESOURCE, "cannot start the thread that talks to other ranks");
 	queue->started = true;

@@ -134,7 +134,10 @@ enum status rendezvous_find(const struct place *place, int *out_file)
 		if (waited > PATIENCE_SECONDS)
 			return error_hinted(
 				error_set(ERR_PEER, "rank 0 of this machine did not arrive within %d s", PATIENCE_SECONDS),
-				"rank %d waited for it under the name '%s'", place->ranks.local_rank, place->name);
+				"rank %d waited for it under the name '%s'; if the ranks are on several machines, their launcher "
+				"must "
+				"say so (LOCAL_RANK, LOCAL_WORLD_SIZE)",
+				place->ranks.local_rank, place->name);
 		if (waited > NOTE_SECONDS && !noted) {
 			log_note("rank %d waits for rank 0 of this machine", place->ranks.rank);
 			noted = true;

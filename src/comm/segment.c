@@ -89,8 +89,15 @@ enum status segment_join(struct segment *out, int file, int32_t rank, int32_t si
 	atomic_store(&own->beat, segment_now());
 	atomic_store(&own->since, segment_now());
 	segment_set_section(own, "start");
-	atomic_store(&own->pid, (int32_t)getpid());
-	return OK;
+	int32_t other = 0;
+	if (atomic_compare_exchange_strong(&own->pid, &other, (int32_t)getpid()))
+		return OK;
+	/* Both would count as arrived, and the meetings of the others would be complete without a rank that is missing. */
+	enum status status = error_set(ERR_USAGE, "the processes %d and %d are both rank %d of %d", other, getpid(), rank, size);
+	error_hint("start each rank once, with a number of its own");
+	segment_fail(out, rank, error_last());
+	out->rank = -1; /* this process does not leave in place of the other */
+	return status;
 }
 
 const char *segment_section(const struct segment_rank *rank, char out[SECTION_BYTES])

@@ -67,7 +67,8 @@ struct segment {
 
 /* Creates a segment for `size` ranks; the descriptor is close-on-exec. */
 MUST_USE enum status segment_create(struct segment *out, int32_t size, bool watched);
-/* Joins as rank `rank` of `size`; takes ownership of the descriptor. A descriptor of anything else is ERR_STATE. */
+/* Joins as rank `rank` of `size`; takes ownership of the descriptor. A descriptor of anything else is ERR_STATE; if another
+ * process is this rank, that is ERR_USAGE, and a failure of all ranks. */
 MUST_USE enum status segment_join(struct segment *out, int file, int32_t rank, int32_t size);
 /* Unmaps and closes. If it is a rank's view, the rank is marked as having left. */
 void segment_leave(struct segment *segment);

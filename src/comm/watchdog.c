@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/condition.h"
 #include "base/log.h"
 #include "base/memory.h"
 
@@ -243,7 +244,7 @@ static void *watchdog_main(void *argument)
 	pthread_mutex_lock(&watchdog->lock);
 	while (!watchdog->quit) {
 		struct timespec until;
-		clock_gettime(CLOCK_REALTIME, &until);
+		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += interval;
 		until.tv_sec += until.tv_nsec / SECOND;
 		until.tv_nsec %= SECOND;
@@ -275,7 +276,7 @@ enum status watchdog_open(struct watchdog **out, struct segment *segment, double
 	watchdog->segment = segment;
 	watchdog->least = watchdog_nanoseconds(seconds);
 	pthread_mutex_init(&watchdog->lock, NULL);
-	pthread_cond_init(&watchdog->changed, NULL);
+	condition_init(&watchdog->changed);
 	*out = watchdog;
 	enum status status = memory_new(&watchdog->peers, size, sizeof *watchdog->peers, "the watchdog");
 	for (int32_t rank = 0; status == OK && rank < size; rank++)

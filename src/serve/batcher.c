@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/condition.h"
 #include "base/log.h"
 #include "base/memory.h"
 
@@ -217,15 +218,6 @@ static void *run(void *context)
 
 /* ---- Interface ---- */
 
-/* Makes a condition whose timeouts use the clock of clock_seconds(). */
-static void make_condition(pthread_cond_t *condition)
-{
-	pthread_condattr_t attributes;
-	BUG_IF(pthread_condattr_init(&attributes) != 0 || pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) != 0);
-	BUG_IF(pthread_cond_init(condition, &attributes) != 0);
-	pthread_condattr_destroy(&attributes);
-}
-
 enum status batcher_open(struct batcher **out, const struct batcher_settings *settings)
 {
 	struct batcher *batcher;
@@ -235,7 +227,7 @@ enum status batcher_open(struct batcher **out, const struct batcher_settings *se
 	batcher->settings = *settings;
 	TRY_GOTO(memory_new(&batcher->queues, settings->models, sizeof *batcher->queues, "the queue"), failed);
 	BUG_IF(pthread_mutex_init(&batcher->lock, NULL) != 0);
-	make_condition(&batcher->changed);
+	condition_init(&batcher->changed);
 	if (pthread_create(&batcher->thread, NULL, run, batcher) != 0) {
 		pthread_mutex_destroy(&batcher->lock);
 		pthread_cond_destroy(&batcher->changed);

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/condition.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -156,7 +157,7 @@ static void *watch(void *context)
 			c->deadline = 0;
 		}
 		struct timespec until;
-		clock_gettime(CLOCK_REALTIME, &until);
+		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += 250000000;
 		until.tv_sec += until.tv_nsec / 1000000000;
 		until.tv_nsec %= 1000000000;
@@ -634,7 +635,8 @@ enum status http_open(struct http_server **out, const struct http_settings *sett
 	TRY(memory_new(&server, 1, sizeof *server, "the server"));
 	server->settings = *settings;
 	server->listener = -1;
-	BUG_IF(!(pthread_mutex_init(&server->lock, NULL) == 0 && pthread_cond_init(&server->changed, NULL) == 0));
+	BUG_IF(pthread_mutex_init(&server->lock, NULL) != 0);
+	condition_init(&server->changed);
 	allow_descriptors(&server->settings.max_connections);
 	TRY_GOTO(find_address(settings->listen, &address), done);
 	TRY_GOTO(listen_on(server, address), done);

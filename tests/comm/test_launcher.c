@@ -1,7 +1,9 @@
 /* The launcher and what it supervises: this program starts itself as several ranks, in which things go wrong.
  * BERTC_TEST_PART names the part that a rank plays. */
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "base/log.h"
 #include "comm/affinity.h"
@@ -60,9 +62,26 @@ static enum status until_asked(struct comm *comm)
 	return OK;
 }
 
+/* For a rank, the time of day is always set back by an hour right after it was read. */
+static bool clock_is_set_back;
+
+int clock_gettime(clockid_t clock, struct timespec *out)
+{
+	long result = syscall(SYS_clock_gettime, clock, out);
+	if (clock == CLOCK_REALTIME && clock_is_set_back)
+		out->tv_sec += 3600;
+	return (int)result;
+}
+
 static enum status run_part(const char *part, struct comm *comm, const struct place *place)
 {
 	int32_t rank = place->ranks.rank;
+	if (strcmp(part, "clock_set_back") == 0)
+		return train(comm, 0.5);
+	if (strcmp(part, "stopped_early") == 0 || (strcmp(part, "one_stopped_early") == 0 && rank == 1))
+		_exit(STOPPED);
+	if (strcmp(part, "one_stopped_early") == 0)
+		return comm_gather(comm, NULL, 0, NULL);
 	if (strcmp(part, "train") == 0)
 		return train(comm, 0.002);
 	if (strcmp(part, "slowly") == 0)
@@ -98,6 +117,7 @@ static int rank_main(const char *part)
 	struct place place;
 	struct comm *comm = NULL;
 	const char *seconds = getenv("BERTC_TEST_WATCHDOG");
+	clock_is_set_back = strcmp(part, "clock_set_back") == 0;
 	if (strcmp(part, "until_asked") == 0) {
 		signal(SIGUSR1, remember);
 		signal(SIGTERM, remember);
@@ -271,6 +291,33 @@ static void test_signals(void **state)
 	assert_int_equal(launch("slowly", 3, 0, 0, NULL, SIGTERM, NULL), 128 + SIGTERM);
 }
 
+/* Ranks that a signal ends before the first step: all of them, or one that the others then wait for. */
+static void test_stopped_early(void **state)
+{
+	double seconds;
+	assert_int_equal(launch("stopped_early", 2, 0, 0, NULL, 0, NULL), STOPPED);
+	assert_null(strstr(buffer_string(&said), "launcher"));
+	assert_int_equal(launch("one_stopped_early", 3, 0, 0, NULL, 0, &seconds), STOPPED);
+	assert_said("said by rank 0: rank 1 on ");
+	assert_said(" was stopped before the first step");
+	assert_true(seconds < 10);
+}
+
+static void test_clock_set_back(void **state)
+{
+	if (launch("clock_set_back", 2, 3, 0, NULL, 0, NULL) != OK)
+		fail_msg("%s", buffer_string(&said));
+}
+
+static void test_log_that_cannot_be_opened(void **state)
+{
+	remove(test_path("logs/rank-1.log"));
+	assert_ok(folder_make(test_path("logs/rank-1.log")));
+	assert_int_equal(launch("train", 2, 0, 0, NULL, 0, NULL), ERR_RESOURCE);
+	assert_said("logs/rank-1.log': cannot open the log of rank 1: Is a directory");
+	assert_int_equal(rmdir(test_path("logs/rank-1.log")), 0);
+}
+
 /* If the launcher is killed, its ranks end, too. Each holds a lock of the test, which is free once they are gone. */
 static void test_launcher_killed(void **state)
 {
@@ -386,6 +433,54 @@ static void test_placed(void **state)
 	assert_int_equal(waitpid(second, NULL, 0), second);
 }
 
+/* Two processes are the same rank, and one rank is missing: all end at once. */
+static void test_twice_the_same_rank(void **state)
+{
+	char job[32];
+	pid_t children[3];
+	double started = clock_seconds();
+	snprintf(job, sizeof job, "%d", placed_port());
+	remove(test_path("said"));
+	for (int i = 0; i < 3; i++)
+		children[i] = start_placed("train", i > 0, 3, NULL, job);
+	for (int i = 0; i < 3; i++) {
+		int status;
+		assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == (i == 0 ? ERR_PEER : ERR_USAGE));
+	}
+	assert_true(clock_seconds() - started < 9);
+	buffer_clear(&said);
+	assert_ok(file_read(test_path("said"), 1 << 20, &said));
+	assert_said(" are both rank 1 of 3");
+}
+
+static void take_warning(void *context, const char *message)
+{
+	snprintf(context, 256, "%s", message);
+}
+
+/* Half of what describes a rank is not passed over in silence. */
+static void test_half_a_place(void **state)
+{
+	struct place place;
+	char warning[256] = "";
+	log_warnings_to(take_warning, warning);
+	setenv("RANK", "1", 1);
+	assert_ok(place_find(&place));
+	unsetenv("RANK");
+	assert_int_equal(place.meeting, MEETING_ALONE);
+	assert_non_null(strstr(warning, "RANK is set, but WORLD_SIZE is not"));
+	setenv("WORLD_SIZE", "2", 1);
+	assert_ok(place_find(&place));
+	assert_non_null(strstr(warning, "WORLD_SIZE is set, but RANK is not"));
+	warning[0] = '\0';
+	setenv("WORLD_SIZE", "1", 1);
+	assert_ok(place_find(&place));
+	unsetenv("WORLD_SIZE");
+	assert_string_equal(warning, "");
+	log_warnings_to(NULL, NULL);
+}
+
 /* Ranks as described by the environment. */
 static void test_places(void **state)
 {
@@ -493,10 +588,23 @@ int main(void)
 	if (part)
 		return rank_main(part);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_well), cmocka_unit_test(test_death),   cmocka_unit_test(test_hang),
-		cmocka_unit_test(test_deadlock), cmocka_unit_test(test_slow),    cmocka_unit_test(test_own_error),
-		cmocka_unit_test(test_restarts), cmocka_unit_test(test_signals), cmocka_unit_test(test_launcher_killed),
-		cmocka_unit_test(test_placed),   cmocka_unit_test(test_places),  cmocka_unit_test(test_affinity),
+		cmocka_unit_test(test_all_well),
+		cmocka_unit_test(test_death),
+		cmocka_unit_test(test_hang),
+		cmocka_unit_test(test_deadlock),
+		cmocka_unit_test(test_slow),
+		cmocka_unit_test(test_own_error),
+		cmocka_unit_test(test_restarts),
+		cmocka_unit_test(test_signals),
+		cmocka_unit_test(test_launcher_killed),
+		cmocka_unit_test(test_placed),
+		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_affinity),
+		cmocka_unit_test(test_stopped_early),
+		cmocka_unit_test(test_clock_set_back),
+		cmocka_unit_test(test_log_that_cannot_be_opened),
+		cmocka_unit_test(test_twice_the_same_rank),
+		cmocka_unit_test(test_half_a_place),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }
