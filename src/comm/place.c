@@ -158,7 +158,8 @@ static enum status choose_meeting(const struct starter *starter, struct place *o
 	TRY(read_number("TORCHELASTIC_RESTART_COUNT", 0, INT32_MAX, &found, &out->restarts));
 	char parent[32];
 	snprintf(parent, sizeof parent, "parent-%d", (int)getppid());
-	snprintf(out->name, sizeof out->name, "%.56s-%.12s-%.8s", job && *job ? job : parent, step ? step : "",
+	/* PRRTE's jobs end with what tells them apart: prterun-HOST-PROCESS@1. */
+	snprintf(out->name, sizeof out->name, "%.73s-%.12s-%.8s", job && *job ? job : parent, step ? step : "",
 		 restart ? restart : "");
 	for (char *at = out->name; *at; at++)
 		*at = *at == '/' ? '_' : *at;

@@ -20,7 +20,7 @@
 
 static void name_path(char out[PATH_BYTES], const struct place *place)
 {
-	snprintf(out, PATH_BYTES, FOLDER "/" START "%u-%.90s", (unsigned)getuid(), place->name);
+	snprintf(out, PATH_BYTES, FOLDER "/" START "%u-%.95s", (unsigned)getuid(), place->name);
 }
 
 /* When a process began, in clock ticks since boot: together with its ID, this identifies a process uniquely. 0: there is no

@@ -535,6 +535,25 @@ static void test_places(void **state)
 	}
 }
 
+/* Two jobs on a machine with a long name do not meet. */
+static void test_long_names(void **state)
+{
+	static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE"};
+	struct place places[2];
+	for (int i = 0; i < 2; i++) {
+		char job[128];
+		snprintf(job, sizeof job, "prterun-worker-pool-2-vmss000017.internal.cloudapp.example.net-%d@1", 12345 + i);
+		setenv(variables[0], "0", 1);
+		setenv(variables[1], "2", 1);
+		setenv(variables[2], job, 1);
+		assert_ok(place_find(&places[i]));
+	}
+	for (int i = 0; i < 3; i++)
+		unsetenv(variables[i]);
+	assert_int_equal(places[0].meeting, MEETING_NAME);
+	assert_string_not_equal(places[0].name, places[1].name);
+}
+
 /* Every core belongs to one rank; the cores of a memory node stay together. */
 static void test_affinity(void **state)
 {
@@ -605,6 +624,7 @@ int main(void)
 		cmocka_unit_test(test_log_that_cannot_be_opened),
 		cmocka_unit_test(test_twice_the_same_rank),
 		cmocka_unit_test(test_half_a_place),
+		cmocka_unit_test(test_long_names),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }
