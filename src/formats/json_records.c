@@ -93,12 +93,20 @@ static bool is_reachable(const struct json_records *json)
 	return json->path.size > 0;
 }
 
+static const char *const usual_keys[] = {"text", "content", "raw_content", "document", "body", "article", "passage", "abstract"};
+
+/* Of a record with more keys, such as a dictionary, only usual ones are noted. */
+#define KEYS_NOTED 1000
+
 static enum status add_once(struct name_list *names, const char *name)
 {
-	for (int64_t i = 0; i < names->count; i++)
+	bool noted = names->count < KEYS_NOTED;
+	for (size_t i = 0; i < sizeof usual_keys / sizeof *usual_keys && !noted; i++)
+		noted = strcmp(usual_keys[i], name) == 0;
+	for (int64_t i = 0; i < names->count && noted; i++)
 		if (strcmp(names->names[i], name) == 0)
 			return OK;
-	return name_list_add(names, name);
+	return noted ? name_list_add(names, name) : OK;
 }
 
 /* Decides what to do with the value of the key just read. */
@@ -481,8 +489,6 @@ static enum status ignore_text(void *context, const char *bytes, size_t size)
 	(void)size;
 	return OK;
 }
-
-static const char *const usual_keys[] = {"text", "content", "raw_content", "document", "body", "article", "passage", "abstract"};
 
 static const char *usual_key(const struct name_list *keys)
 {

@@ -1,4 +1,5 @@
 /* Files of records: what is read in each format, however its bytes are split, and what is reported about damaged ones. */
+#include <time.h>
 #include "base/buffer.h"
 #include "formats/records.h"
 #include "test.h"
@@ -149,6 +150,21 @@ static void test_text_key(void **state)
 	buffer_release(&keys);
 }
 
+/* A dictionary of many keys, with a usual one at its end. */
+static void test_many_keys(void **state)
+{
+	struct buffer text = {0};
+	const char *key;
+	for (int i = 0; i < 80000; i++)
+		buffer_format(&text, "%s\"k%d\":\"\"", i ? "," : "{", i);
+	buffer_text(&text, ",\"text\":\"a\"}");
+	clock_t began = clock(); /* of the processor, which others may be using too */
+	assert_ok(records_find_text_key("file", text.data, text.size, &key));
+	assert_true(clock() - began < CLOCKS_PER_SEC);
+	assert_string_equal(key, "text");
+	buffer_release(&text);
+}
+
 static void test_cirrus(void **state)
 {
 	reads(RECORDS_CIRRUS, "text",
@@ -271,7 +287,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_json),       cmocka_unit_test(test_text_key),      cmocka_unit_test(test_cirrus),
 		cmocka_unit_test(test_wiki_xml),   cmocka_unit_test(test_wikiextractor), cmocka_unit_test(test_warc),
-		cmocka_unit_test(test_recognized),
+		cmocka_unit_test(test_recognized), cmocka_unit_test(test_many_keys),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

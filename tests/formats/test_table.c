@@ -1,5 +1,6 @@
 /* Tables in text files: what is detected, what is read, and what is refused. */
 #include "formats/table.h"
+#include <time.h>
 #include "base/log.h"
 #include "test.h"
 
@@ -439,6 +440,22 @@ static void the_first_line_shows_what_to_wait_for(void **state)
 	}
 }
 
+static void wide_tables_stay_fast(void **state)
+{
+	enum { COLUMNS = 60000 };
+	struct buffer text = {0};
+	struct table table;
+	for (int row = 0; row < 2; row++)
+		for (int i = 0; i < COLUMNS; i++)
+			buffer_format(&text, "%c%d%c", row ? 'x' : 'c', i, i + 1 < COLUMNS ? ',' : '\n');
+	clock_t began = clock(); /* of the processor, which others may be using too */
+	assert_ok(read_with(&table, "a.csv", text.data, text.size, (struct table_options){0}));
+	assert_true(clock() - began < CLOCKS_PER_SEC);
+	assert_int_equal(table.column_count, COLUMNS);
+	table_release(&table);
+	buffer_release(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -462,6 +479,7 @@ int main(void)
 		cmocka_unit_test(columns_are_chosen_by_name_or_number),
 		cmocka_unit_test(later_pieces_have_the_separator_of_the_first),
 		cmocka_unit_test(the_first_line_shows_what_to_wait_for),
+		cmocka_unit_test(wide_tables_stay_fast),
 	};
 	log_level = LOG_QUIET;
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);

@@ -8,8 +8,6 @@
 
 /* How much of a file is examined to find its delimiter. */
 #define SAMPLE_BYTES ((size_t)1 << 20)
-/* Tables with more columns are treated as if they had this many. */
-#define COUNTED_FIELDS 1024
 
 /* The result of splitting the text in one way. */
 struct survey {

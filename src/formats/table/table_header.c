@@ -154,7 +154,7 @@ static struct first_row look_at_first_row(const struct table *table, const char 
 	for (int64_t i = 0; i < row.count; i++) {
 		const char *field = field_at(table, 0, i);
 		bool known = is_listed(field, known_names), doubled = false;
-		for (int64_t j = 0; j < i && *field && !doubled; j++)
+		for (int64_t j = 0; j < i && j < COUNTED_FIELDS && *field && !doubled; j++)
 			doubled = strcmp(field, field_at(table, 0, j)) == 0;
 		row.doubled += doubled;
 		row.known += known;

@@ -4,6 +4,9 @@
 
 #include "formats/table.h"
 
+/* Tables with more columns are recognized as if they had this many. */
+#define COUNTED_FIELDS 1024
+
 /* What the suffix of a file name suggests, ignoring that of compression. */
 enum table_hint { HINT_NONE, HINT_TSV, HINT_CSV };
 
