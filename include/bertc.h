@@ -169,7 +169,7 @@ typedef struct bertc_embed_options {
 	size_t size;
 	int32_t normalize;       /* enum bertc_normalize: whether the embeddings returned have length 1 */
 	int32_t dimensions;      /* return only this many leading values; 0: as the folder says, otherwise all */
-	const char *pooling;     /* "mean", "cls", "max"; NULL: as the folder says, otherwise the mean */
+	const char *pooling;     /* "mean", "cls", "max", prompts included; NULL: as the folder says, otherwise the mean */
 	const char *prompt;      /* put before each text */
 	const char *prompt_name; /* one of the folder's prompts, by name; with neither set, the folder's default prompt is used */
 	int32_t refuse_long;     /* 1: a text that is too long is BERTC_ERROR_DATA; 0: it is cut */

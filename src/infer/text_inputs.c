@@ -112,7 +112,7 @@ static enum status encode_vector(const struct text_model *model, const struct te
 		text->count = (int32_t)(block->count - before);
 		return OK;
 	}
-	if (prompt && model->sentences.leaves_out_prompt) {
+	if (prompt && model->sentences.leaves_out_prompt && !rules->pools_prompt) {
 		tokens_clear(tokens);
 		TRY(tokenizer_encode(model->plain, prompt, strlen(prompt), tokens));
 		text->left_out = (int32_t)tokens->count + before_text;

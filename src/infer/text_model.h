@@ -70,6 +70,7 @@ struct encoding_rules {
 	bool truncates;     /* cut texts that are too long; otherwise they give ERR_DATA */
 	bool cuts_left;     /* vectors: cut at the beginning of the text */
 	const char *prompt; /* vectors: prepended to each text; NULL: none */
+	bool pools_prompt;  /* vectors: it is pooled, too, even if the folder leaves it out */
 };
 
 /* Encode inputs for ENCODER_VECTORS, for ENCODER_WORDS (nothing is cut, and each text must have a blank), and for ENCODER_HEAD

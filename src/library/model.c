@@ -259,7 +259,9 @@ static enum status settle_embedding(const bertc_model *model, const bertc_embed_
 		return error_set(ERR_USAGE, "normalize is %d", options->normalize);
 	if (options->prompt && options->prompt_name)
 		return error_set(ERR_USAGE, "prompt and prompt_name both set a prompt: give one of them");
-	*out = (struct embedding){.wish = {.answer = ENCODER_VECTORS}, .rules = {.truncates = !options->refuse_long}};
+	/* A pooling that is given replaces the folder's, with whatever that one leaves out. */
+	*out = (struct embedding){.wish = {.answer = ENCODER_VECTORS},
+				  .rules = {.truncates = !options->refuse_long, .pools_prompt = options->pooling != NULL}};
 	TRY(choose_pooling(model, options->pooling, &out->wish.pooling));
 	TRY(text_model_prompt(&model->text, options->prompt_name, &out->rules.prompt));
 	if (options->prompt)

@@ -323,6 +323,41 @@ static void embed_options_are_obeyed(void **state)
 	bertc_model_close(model);
 }
 
+/* A folder whose pooling leaves prompts out; a pooling that is given, as with bertc embed, does not. */
+static void a_given_pooling_takes_the_prompt_in(void **state)
+{
+	enum { TOKENS = 6 }; /* [CLS] wai , waj wak [SEP] */
+	const char *const text = "waj wak", *const both = "wai, waj wak";
+	const bertc_embed_options options = {.size = sizeof options, .prompt = "wai, "};
+	bertc_embed_options given = options;
+	bertc_states *states;
+	float out[SMALL_HIDDEN];
+	small_model_make(test_path("instructed"), &model_heads_none, NULL, NULL);
+	put_file("instructed/modules.json",
+		 "[{\"idx\": 0, \"path\": \"\", \"type\": \"sentence_transformers.models.Transformer\"}, "
+		 "{\"idx\": 1, \"path\": \"1_Pooling\", \"type\": \"sentence_transformers.models.Pooling\"}]");
+	assert_ok(folder_make(test_path("instructed/1_Pooling")));
+	put_file("instructed/1_Pooling/config.json",
+		 "{\"embedding_dimension\": 32, \"pooling_mode\": \"mean\", \"include_prompt\": false}");
+	bertc_model *model = open_model("instructed");
+	assert_bertc(bertc_model_encode(model, &both, 1, NULL, &states, error));
+	const float *rows = bertc_states_values(states);
+	assert_int_equal(bertc_states_starts(states)[1], TOKENS);
+	for (int way = 0; way < 3; way++) {
+		given.pooling = way == 1 ? "mean" : "cls";
+		assert_bertc(bertc_model_embed(model, &text, 1, way == 0 ? &options : &given, out, SMALL_HIDDEN, error));
+		int first = way == 0 ? 3 : 0, end = way == 2 ? 1 : TOKENS;
+		for (int h = 0; h < SMALL_HIDDEN; h++) {
+			double sum = 0;
+			for (int t = first; t < end; t++)
+				sum += rows[t * SMALL_HIDDEN + h];
+			assert_true(fabs(sum / (end - first) - out[h]) < 1e-5);
+		}
+	}
+	bertc_states_free(states);
+	bertc_model_close(model);
+}
+
 static void scores_are_those_of_answers(void **state)
 {
 	enum { COUNT = 1100 };
@@ -701,6 +736,7 @@ int main(void)
 		cmocka_unit_test(a_model_says_what_it_is),
 		cmocka_unit_test(embeddings_are_pooled_states),
 		cmocka_unit_test(embed_options_are_obeyed),
+		cmocka_unit_test(a_given_pooling_takes_the_prompt_in),
 		cmocka_unit_test(scores_are_those_of_answers),
 		cmocka_unit_test(words_and_questions_are_answered),
 		cmocka_unit_test(the_tokenizer_refuses_what_is_wrong),
