@@ -285,6 +285,7 @@ static void a_twin_teaches_nothing(void **state)
 		if (model_form_of(&config)->positions == POSITIONS_ROTARY)
 			config.attention = model_form_of(&config)->defaults->attention;
 		pupil_make_of(&p, config, LOSS_CLASSES, config.hidden_size, &settings);
+		check_gradients(&p, forms[f]);
 		give_weights(&p);
 		compute(&p, &measures);
 		if (measures_get(&measures, "hidden_loss") != 0)
