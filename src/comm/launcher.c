@@ -359,6 +359,7 @@ enum status launcher_log(const struct place *place, const char *folder)
 	int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
 	if (log < 0)
 		return error_set_errno(ERR_RESOURCE, "'%s': cannot open", path);
+	dup2(log, STDOUT_FILENO);
 	dup2(log, STDERR_FILENO);
 	close(log);
 	return OK;

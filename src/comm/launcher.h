@@ -23,8 +23,8 @@ struct launcher_settings {
 MUST_USE enum status launcher_run(const struct launcher_settings *settings);
 
 /* Called in a rank: sets up its log. Rank 0 also writes what it prints to folder/logs/rank-0.log. In other ranks, if mpirun or
- * a similar program started them, standard error is redirected to their log (our launcher has already done that for the ranks
- * it starts). */
+ * a similar program started them, standard output and standard error are redirected to their log (our launcher has already seen
+ * to that for the ranks it starts). */
 MUST_USE enum status launcher_log(const struct place *place, const char *folder);
 
 #endif

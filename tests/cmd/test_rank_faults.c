@@ -50,9 +50,9 @@ static int run_apart(const char *name, const char *environment, const char *firs
 		snprintf(output[rank], sizeof output[rank], "%s/errors-%d", test_folder, rank);
 		snprintf(command, sizeof command,
 			 "RANK=%d WORLD_SIZE=2 LOCAL_RANK=%d LOCAL_WORLD_SIZE=2 MASTER_PORT=%d %s exec timeout 100 %s " FAULT_RUN
-			 " >/dev/null 2>%s",
+			 " >%s/output-%d 2>%s",
 			 rank, rank, port, environment, getenv("BERTC") ? getenv("BERTC") : "build/bertc", corpus, config,
-			 test_folder, name, 0, more[rank], output[rank]);
+			 test_folder, name, 0, more[rank], test_folder, rank, output[rank]);
 		fflush(NULL);
 		children[rank] = fork();
 		assert_true(children[rank] >= 0);
@@ -114,6 +114,7 @@ static void the_way_does_not_matter(void **state)
 	char command[8192];
 	assert_int_equal(fault_run("shared", 2, NULL, "", NULL), 0);
 	assert_int_equal(run_apart("named", "", "", ""), 0);
+	assert_true(file_size(test_path("output-0")) > 0 && file_size(test_path("output-1")) == 0); /* the first rank reports */
 	assert_same_end("shared", "named");
 	assert_int_equal(run_apart("tcp", "BERTC_TRANSPORT=tcp MASTER_ADDR=127.0.0.1", "", ""), 0);
 	assert_same_end("shared", "tcp");
