@@ -366,6 +366,11 @@ EMULATED = -Wl,--whole-archive $(BUILD)/libcuda_emulated.a -Wl,--no-whole-archiv
 $(BUILD)/emulated/bertc: $(BUILD)/cmd/main.o $(BUILD)/libcuda_emulated.a $(BERTC)
 	$(SAY) link $@
 	$(QUIET)$(CC) $(LDFLAGS) -o $@ $< $(EMULATED) $(LDLIBS)
+# Likewise what bench/gpu_visit.py needs besides it.
+$(addprefix $(BUILD)/emulated/,bench/step demo/world): $(BUILD)/emulated/%: %.c $(BUILD)/libcuda_emulated.a $(BERTC) $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(SAY) $(*D) $<
+	$(COMPILE) -Itests $(LDFLAGS) -o $@ $< $(EMULATED) $(LDLIBS)
 $(BUILD)/tests/cuda/%: tests/cuda/%.c $(BUILD)/libcuda_emulated.a $(BERTC) $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(SAY) test $<

@@ -22,8 +22,9 @@ there is none, only the new ones are measured. Parts:
 With OUT in the environment, everything is written there: visit.md, visit.json, ncu.csv, and dmon.txt (`nvidia-smi dmon -s pc`,
 clock and power during all parts). Needs only Python's standard library. To try it without a GPU:
 
-    EMULATED_RACES=0 bench/gpu_visit.py --old build/emulated --new build/emulated --model tiny --tokens 64 --length 64 --vocab_size 64
-        --rounds 2 --steps 1 --hot 0 --parts products,steps,choices,gelu,update,text
+    make build/emulated/bertc build/emulated/bench/step build/emulated/demo/world
+    EMULATED_RACES=0 python3 bench/gpu_visit.py --old build/emulated --new build/emulated --model tiny --tokens 64 --length 64
+        --vocab_size 64 --rounds 2 --steps 1 --hot 0 --parts products,steps,choices,gelu,update,ranks,text
 """
 import argparse
 import csv

@@ -16,10 +16,10 @@ set -eu
 cd "$(dirname "$0")/.."
 folder=${1:?"usage: dev/gpu_bundle.sh FOLDER"}
 BUILD=${BUILD:-build}
-bertc=bertc operations=tests/gpu/test_operations
+bertc=bertc step=bench/step operations=tests/gpu/test_operations
 if [ -n "${EMULATED:-}" ]; then
-	bertc=emulated/bertc operations=tests/cuda/test_operations
-	make --no-print-directory BUILD="$BUILD" "$BUILD/$bertc" "$BUILD/$operations" "$BUILD/bench/step" "$BUILD/demo/world"
+	bertc=emulated/bertc step=emulated/bench/step operations=tests/cuda/test_operations
+	make --no-print-directory BUILD="$BUILD" "$BUILD/$bertc" "$BUILD/$operations" "$BUILD/$step" "$BUILD/demo/world"
 else
 	make --no-print-directory CUDA=1 BUILD="$BUILD" ${ARCHITECTURES:+CUDA_ARCHITECTURES="$ARCHITECTURES"} gpu-programs
 fi
@@ -31,7 +31,7 @@ cp -R recipes "$work/share/bertc/" # where the program looks for --recipe
 strip -o "$programs/bertc" "$BUILD/$bertc"
 strip -o "$programs/tests/gpu/test_operations" "$BUILD/$operations"
 [ -n "${EMULATED:-}" ] || strip -o "$programs/tests/gpu/test_nccl" "$BUILD/tests/gpu/test_nccl"
-strip -o "$programs/bench/step" "$BUILD/bench/step"
+strip -o "$programs/bench/step" "$BUILD/$step"
 strip -o "$programs/demo/world" "$BUILD/demo/world"
 [ -z "${OLD:-}" ] || for program in bertc bench/step; do strip -o "$programs/old/$program" "$OLD/$program"; done
 # Libraries that every system has in its own version are not packed.

@@ -35,10 +35,30 @@ static void curves_are_those_of_the_cpu(void **state)
 	}
 }
 
+/* Layers that are not trained keep nothing for a backward pass. With both frozen, no product in FP8 follows the last norm, which
+ * has rounded its output for one. */
+static void layers_are_frozen_in_fp8(void **state)
+{
+	static const double limits[] = {5e-3, 1e-3};
+	for (int frozen = 1; frozen <= 2; frozen++) {
+		for (int i = 0; i < 2; i++) {
+			const char *device = i == 0 ? "cpu" : "cuda";
+			char options[160];
+			snprintf(options, sizeof options, SHORT "--precision fp8 --fresh --device %s --freeze_layers %d", device,
+				 frozen);
+			assert_int_equal(finetune("tagging", device, options), 0);
+		}
+		double off = curve_distance("tagging", "cpu", "cuda", "grad_norm", 3);
+		if (!(off <= limits[frozen - 1]))
+			fail_msg("%d layers: gradients %.2g off", frozen, off);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(curves_are_those_of_the_cpu),
+		cmocka_unit_test(layers_are_frozen_in_fp8),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

@@ -182,9 +182,9 @@ without_graphs() {
 	BERTC_GRAPHS=0 same "$1"
 }
 
-# with_wgmma PRECISION: the same bits with both of Hopper's kernels of forward attention
-with_wgmma() {
-	BERTC_ATTENTION=wgmma same "$1"
+# with_mma PRECISION: the same bits with those kernels of attention that Hopper uses only if told to
+with_mma() {
+	BERTC_ATTENTION=mma same "$1"
 }
 
 # answered PRECISION LIMIT COMMAND...: the numbers that the command prints, compared with those of the CPU's fp32
@@ -277,7 +277,7 @@ if wanted repeat || wanted curves; then
 		done
 		result "same bits without graphs in bf16" without_graphs bf16
 		case $(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null) in
-		9.0*) result "same bits with wgmma in bf16" with_wgmma bf16 ;;
+		9.0*) result "same bits with mma in bf16" with_mma bf16 ;;
 		esac
 	fi
 	if [ -n "${OUT:-}" ]; then (cd "$work" && tar czf "$OUT/curves.tar.gz" ./*/metrics.jsonl); fi

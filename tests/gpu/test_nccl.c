@@ -70,7 +70,7 @@ static void numbers_come_back(void **state)
 		be->functions->to_device(be, data, host, COUNT * sizeof *host); /* queued: the sum comes after it */
 		run(OPERATION_REDUCE_SCATTER, data, wires[w].wire);
 		run(OPERATION_ALL_GATHER, data, COMM_F32);
-		assert_ok(comm->device->settle(comm));
+		assert_ok(comm->device->settle(comm, 0));
 		be->functions->to_host(be, back, data, COUNT * sizeof *host);
 		for (int64_t i = 0; i < COUNT; i++)
 			assert_true(fabs((double)back[i] - (double)host[i]) <= wires[w].limit * (double)host[i]);
@@ -95,7 +95,7 @@ static void abandoned_operations_fail(void **state)
 	assert_int_equal(error_set(ERR_PEER, "a test"), ERR_PEER);
 	comm->device->abandon(comm);
 	assert_int_equal(comm->device->wait(comm, ticket), ERR_PEER);
-	assert_int_equal(comm->device->settle(comm), ERR_PEER);
+	assert_int_equal(comm->device->settle(comm, 0), ERR_PEER);
 	comm->device->release(comm, data);
 }
 

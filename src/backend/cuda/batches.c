@@ -168,6 +168,7 @@ void cuda_upload(struct replica *replica, const struct batch *host, struct batch
 	struct pinned_batch *pinned = &own->pinned[own->next_pinned];
 	struct batch filled = *host;
 	own->next_pinned = !own->next_pinned;
+	own->scratch.fp8.written = NULL; /* of another batch */
 	if (!own->exact)
 		fill_shape(&filled, own->longest);
 	BUG_IF(!batch_fits(&filled, &own->room));

@@ -47,8 +47,8 @@ void cuda_product_gelu(const struct replica *r, const char *operation, enum acti
 		cuda_run(r, kernel_gelu(cuda_stream(r), x->dtype, activation, x->rows * p.columns, p.y, y->data), operation);
 		return;
 	}
-	struct kernel_fp8_gelu gelu = {.activation = activation, .rows = y->rows, .columns = y->columns, .pre = pre};
-	BUG_IF(!pre || !x->twin || !weight_in_fp8(r->backend, w));
+	struct kernel_fp8_gelu gelu = {.activation = activation, .rows = y->rows, .columns = y->columns, .pre = p.y};
+	BUG_IF(!x->twin || !weight_in_fp8(r->backend, w));
 	gelu.y = cuda_fp8_output(r, y, DTYPE_E4M3);
 	gelu.y.factor = 1;
 	gelu.y.a = &((const struct fp8_head *)x->twin)->bound;
