@@ -269,6 +269,9 @@ static enum status find_task(struct labeled_run *labeled)
 				 "--folds and --%s do not go together: the folds are the dev sets, and each row is in one",
 				 given->dev.count > 0 ? "dev" : "on_bad_record skip");
 	TRY(windows_check(given->windows.long_texts, state));
+	if (given->own.squad.doc_stride > 0 && task->reads_windows && given->windows.long_texts <= WINDOWS_NONE)
+		return error_hinted(error_set(ERR_USAGE, "--doc_stride has no effect without --long_texts"),
+				    "--long_texts mean reads long texts in windows");
 	state->settings.long_texts = given->windows.long_texts;
 	state->settings.doc_stride = given->own.squad.doc_stride;
 	TRY(calibration_check(&given->calibration, state));

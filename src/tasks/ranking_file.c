@@ -188,7 +188,9 @@ static enum status find_columns(const struct table *table, const struct ranking_
 	*out = (struct columns){.anchor = -1, .positive = -1, .score = -1, .id = -1};
 	TRY(take_given(table, given->text, trained->text, &out->anchor));
 	TRY(take_given(table, given->pair, trained->pair, &out->positive));
-	TRY(take_given(table, given->label, NULL, &out->score));
+	enum status score_found = take_given(table, given->label, NULL, &out->score);
+	if (score_found != OK && (options->needs_scores || out->score >= 0)) /* files to be predicted need not have the column */
+		return score_found;
 	if (options->layout) {
 		struct example_columns named = {.text = out->anchor, .pair = out->positive, .label = out->score, .id = -1};
 		example_columns_of_layout(table, options->layout, &named);

@@ -362,6 +362,7 @@ const struct task task_relation = {
 	.put = classification_put,
 	.put_tsv = classification_put_tsv,
 	.put_pipeline = classification_put_pipeline,
+	.exclusive = (const char *const[]){"markers", "marker_tokens", "relation_head", NULL},
 	.settings_bytes = sizeof(struct relation_settings),
 	.options = relation_rows,
 	.put_record = relation_put_record,

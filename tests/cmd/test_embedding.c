@@ -676,6 +676,17 @@ static void dev_sets_have_the_loss_that_is_learned(void **state)
 	assert_null(strstr(buffer_string(&program_output), "loss"));
 }
 
+static void files_to_predict_need_no_scores(void **state)
+{
+	put_file("marked.tsv", "a\tb\tmark\nthe cat\ta dog\t0.5\nthe cat\tbread\t0.1\n");
+	put_file("unmarked.tsv", "a\tb\nthe cat\ta dog\n");
+	forget("other");
+	assert_program(0, "predictions for the test set",
+		       RUN("embedding", "other", "marked.tsv",
+			   "--num_train_steps 1 --text_column a --pair_column b --label_column mark --test %s/unmarked.tsv"),
+		       test_folder);
+}
+
 /* "scores" are numbers, one for each text: an empty negative has none. */
 static void scores_of_margins_are_checked(void **state)
 {
@@ -810,6 +821,7 @@ int main(void)
 		cmocka_unit_test(an_interruption_changes_no_aims),
 		cmocka_unit_test(a_guide_chooses_negatives),
 		cmocka_unit_test(dev_sets_have_the_loss_that_is_learned),
+		cmocka_unit_test(files_to_predict_need_no_scores),
 		cmocka_unit_test(scores_of_margins_are_checked),
 		cmocka_unit_test(options_of_other_tasks_are_refused),
 		cmocka_unit_test(bad_input_is_explained),

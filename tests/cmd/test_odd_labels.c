@@ -167,6 +167,12 @@ static void options_without_effect_are_refused(void **state)
 		       TRAIN("refused", "tagging", "tags.txt", "--negative_label O"));
 	assert_program(2, "--negative_label is for tasks that choose one class for each text, not for multilabel",
 		       TRAIN("refused", "multilabel", "two.tsv", "--negative_label a"));
+	assert_program(2, "--relation_head is for --task relation, not classification",
+		       TRAIN("refused", "classification", "two.tsv", "--relation_head markers"));
+	assert_program(2, "--max_query_length is for --task squad, not classification",
+		       TRAIN("refused", "classification", "two.tsv", "--max_query_length 5"));
+	assert_program(2, "--doc_stride has no effect without --long_texts",
+		       TRAIN("refused", "classification", "two.tsv", "--doc_stride 5"));
 	assert_program(0, "", TRAIN("two", "classification", "two.tsv", ""));
 	static const char *const options[] = {"calibrate", "thresholds f1", "folds 2", "negative_label a"};
 	for (size_t i = 0; i < sizeof options / sizeof *options; i++)
