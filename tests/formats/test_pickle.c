@@ -1,6 +1,7 @@
 /* Pickles as data: values are read, code never runs, and malicious input can only fail. */
 #include "test.h"
 #include "formats/weights/pickle.h"
+#include "formats/weights/torch_file.h"
 
 #define BYTES(literal) literal, sizeof literal - 1
 
@@ -157,6 +158,29 @@ static void many_values(void **state)
 	free(bytes);
 }
 
+/* As torch.save wrote before it used archives: magic, protocol, system, the dictionary, the keys, the numbers. */
+#define A_TENSOR                                                                                                                 \
+	"ctorch._utils\n_rebuild_tensor_v2\n(" STORAGE("K\6") "K\0K\2K\3\x86K\3K\1\x86\x89"                                      \
+							      "ccollections\nOrderedDict\n)RtR"
+static const char beside[] = "\x80\2\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19."
+			     "\x80\2M\xe9\3."
+			     "\x80\2}U\rlittle_endian\x88s."
+			     "\x80\2}(U\4step" A_TENSOR "U\5model}U\1a" A_TENSOR "su."
+			     "\x80\2]U\1"
+			     "0a."
+			     "\6\0\0\0\0\0\0\0"
+			     "abcdefghijklmnopqrstuvwx";
+
+static void a_tensor_beside_the_model_is_none_of_it(void **state)
+{
+	struct torch_file file;
+	assert_ok(file_write(test_path("x.pt"), beside, sizeof beside - 1));
+	assert_ok(torch_file_open(&file, test_path("x.pt")));
+	assert_int_equal(file.count, 1);
+	assert_string_equal(file.tensors[0].name, "a");
+	torch_file_close(&file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -166,6 +190,7 @@ int main(void)
 		cmocka_unit_test(code_is_named_and_not_run),
 		cmocka_unit_test(broken_pickles),
 		cmocka_unit_test(many_values),
+		cmocka_unit_test(a_tensor_beside_the_model_is_none_of_it),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

@@ -226,14 +226,14 @@ static enum status find_state_dict(struct torch_file *file, const struct pickle_
 {
 	static const char *const keys[] = {"model", "state_dict", "model_state_dict"};
 	const struct pickle_value *root = file->pickle.root;
-	*out = root;
-	if (has_tensors(root))
-		return OK;
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		*out = pickle_member(root, keys[i]);
 		if (has_tensors(*out))
 			return OK;
 	}
+	*out = root; /* last, since there may be a step or a state of random numbers beside the others */
+	if (has_tensors(root))
+		return OK;
 	return error_hinted(
 		error_set(ERR_DATA,
 			  "'%s': neither a dictionary of tensors nor a dictionary that has one under \"model\" or \"state_dict\"",
