@@ -43,12 +43,16 @@ static struct memory_plan plan_of(const struct shapes *shapes, const struct shap
 	return plan;
 }
 
-/* What the operations of training see. The projection of hidden states for a teacher is a linear layer, too, and may be wider
- * than the model's own. */
+/* What the operations of training see. The linear layers of heads and the projection of hidden states for a teacher may be wider
+ * than the encoder's. */
 static struct shape_limits limits_of(const struct shapes *shapes, struct batch_capacity capacity, int32_t longest)
 {
+	const struct model_heads *heads = &shapes->model->heads;
 	struct shape_limits limits = model_shape_limits(&shapes->model->config, capacity, longest, true);
-	limits.intermediate = (int32_t)larger(limits.intermediate, shapes->model->heads.projection);
+	limits.intermediate = (int32_t)larger(limits.intermediate, heads->projection);
+	for (int h = 0; h < heads->count; h++)
+		if (!head_has_words(&heads->head[h]))
+			limits.intermediate = (int32_t)larger(limits.intermediate, heads->head[h].outputs);
 	return limits;
 }
 

@@ -126,13 +126,16 @@ static void a_share_of_the_batch_that_fits_is_one(void **state)
 	assert_int_equal(world.shapes.limits.batch.tokens, 256 * LENGTH);
 	assert_int_equal(world.shapes.limits.longest, LENGTH);
 	assert_int_equal(world.shapes.limits.intermediate, world.config.intermediate_size);
-	/* With two ranks, each has half; for a wide teacher, a layer that is wider than the model's own. */
+	/* With two ranks, each has half; for a wide teacher or many labels, a layer that is wider than the model's own. */
 	world.model->heads.projection = 4096;
 	options_forget(world.phase.options, "micro_batch_tokens");
 	world.machine.ranks = 2;
 	assert_ok(shapes_choose(&world.shapes));
 	assert_int_equal(world.shapes.limits.batch.tokens, 128 * LENGTH);
 	assert_int_equal(world.shapes.limits.intermediate, 4096);
+	world.model->heads.head[1].outputs = 5000;
+	assert_ok(shapes_choose(&world.shapes));
+	assert_int_equal(world.shapes.limits.intermediate, 5000);
 	assert_ok(shapes_choose_smaller(&world.shapes, &smaller));
 	assert_true(smaller);
 	close_world(&world);
