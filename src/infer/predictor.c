@@ -83,9 +83,10 @@ static void queue_predictions(void *context)
 enum status predictor_fill(struct predictor *predictor, const int32_t *ids, int64_t count, const char *text)
 {
 	struct backend *be = predictor->replica->backend;
-	if (count + 2 > predictor->capacity)
+	int32_t room = predictor->capacity - template_size(&predictor->vocab->single);
+	if (count > room)
 		return error_hinted(error_set(ERR_USAGE, "'%.60s...' has %lld tokens, but the model takes at most %d", text,
-					      (long long)count, predictor->capacity - 2),
+					      (long long)count, room),
 				    "shorten the text");
 	fill_batch(&predictor->host, predictor->vocab, ids, (int32_t)count);
 	predictor->blanks = predictor->host.labels[HEAD_MASKED_WORDS].count;

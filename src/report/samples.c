@@ -165,11 +165,11 @@ enum status samples_open(struct samples *samples, const char *folder, const stru
 			 const struct report_progress *state)
 {
 	TRY(path_join(samples->path, folder, "samples.jsonl"));
-	int32_t longest = model_positions(&model->config) - 2;
+	int32_t special = template_size(&vocab->single), longest = model_positions(&model->config) - special;
 	TRY(choose_sentences(samples, held_out, held_out_count, vocab, longest));
 	if (samples->count == 0)
 		return OK;
-	int32_t room = SAMPLE_TOKENS + 2;
+	int32_t room = SAMPLE_TOKENS + special;
 	struct batch_capacity capacity = instance_capacity(room, 1, room);
 	TRY(activations_create(&samples->activations, model, capacity, room, false));
 	TRY(predictor_open(&samples->predictor, model, samples->activations, replica, vocab, room, SAMPLE_RANKS));

@@ -151,6 +151,19 @@ static void test_evaluations_and_resume(void **state)
 	buffer_release(&after);
 }
 
+static void test_many_special_tokens(void **state)
+{
+	struct token_template usual = vocab.single;
+	vocab.single = (struct token_template){.ids = {2, 2, 2, 2, 3, 3, 3, 3}, .before = 4, .after = 4};
+	struct samples *samples = open_samples(test_path("special"), 0);
+	struct sample_sentence *sentence = &samples->sentences[0];
+	while (sentence->count < SAMPLE_TOKENS)
+		sentence->ids[sentence->count++] = 9;
+	assert_ok(samples_evaluate(samples, &(struct report_progress){.step = 10, .tokens = 1000}));
+	close_samples(samples);
+	vocab.single = usual;
+}
+
 static void test_without_sentences(void **state)
 {
 	struct samples samples = {0};
@@ -167,6 +180,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_choice),
 		cmocka_unit_test(test_evaluations_and_resume),
+		cmocka_unit_test(test_many_special_tokens),
 		cmocka_unit_test(test_without_sentences),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
