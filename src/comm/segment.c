@@ -15,7 +15,7 @@
 #include "base/pool.h"
 #include "base/processor.h"
 
-#define MAGIC 0x32676573626d6f63   /* changes with the layout */
+#define MAGIC 0x33676573626d6f63   /* changes with the layout */
 #define SPINS 1000                 /* 20 to 60 microseconds: about the cost of sleeping and waking up */
 #define LOOK_NANOSECONDS 100000000 /* ranks that wait check for failures this often */
 #define HUGE_PAGE ((size_t)2 << 20)

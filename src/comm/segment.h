@@ -36,6 +36,7 @@ struct segment_rank {
 	_Atomic uint64_t section[SECTION_BYTES / 8]; /* a string: see segment_section() */
 	char host[64];
 	struct segment_operation operation;
+	size_t small[2]; /* the length of its small message, in each buffer: all ranks must be at the same one */
 };
 
 struct segment_barrier {

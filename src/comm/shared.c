@@ -30,6 +30,27 @@ struct shared {
 	int64_t count, capacity;
 };
 
+/* Waits for all ranks, which must have come with a small message of the same length. */
+static enum status meet_small(struct shared *shared, int turn, size_t bytes)
+{
+	struct segment *segment = &shared->segment;
+	struct segment_rank *ranks = segment->header->ranks;
+	ranks[segment->rank].small[turn] = bytes;
+	TRY(segment_meet(segment, MEETING_SMALL));
+	for (int32_t rank = 0; rank < segment->header->size; rank++) {
+		if (ranks[rank].small[turn] == bytes)
+			continue;
+		struct error error = {.status = ERR_STATE};
+		snprintf(error.message, sizeof error.message,
+			 "ranks %d and %d are not at the same operation: a message of %zu bytes, one of %zu bytes", segment->rank,
+			 rank, bytes, ranks[rank].small[turn]);
+		segment_fail(segment, segment->rank, &error);
+		TRY(segment_check(segment));
+		return error_restore(&error); /* another rank is about to say the same */
+	}
+	return OK;
+}
+
 static enum status shared_gather(struct comm *comm, const void *data, size_t bytes, void *out)
 {
 	struct shared *shared = comm->own;
@@ -40,7 +61,7 @@ static enum status shared_gather(struct comm *comm, const void *data, size_t byt
 	TRY(segment_check(&shared->segment)); /* that meeting may have failed */
 	if (bytes > 0)
 		memcpy(segment_small(&shared->segment, comm->place.rank, turn), data, bytes);
-	TRY(segment_meet(&shared->segment, MEETING_SMALL));
+	TRY(meet_small(shared, turn, bytes));
 	for (int32_t rank = 0; bytes > 0 && rank < comm->place.size; rank++)
 		memcpy((unsigned char *)out + (size_t)rank * bytes, segment_small(&shared->segment, rank, turn), bytes);
 	return OK;
@@ -54,7 +75,7 @@ static enum status shared_broadcast(struct comm *comm, void *data, size_t bytes,
 	TRY(segment_check(&shared->segment));
 	if (comm->place.rank == root)
 		memcpy(segment_small(&shared->segment, root, turn), data, bytes);
-	TRY(segment_meet(&shared->segment, MEETING_SMALL));
+	TRY(meet_small(shared, turn, bytes));
 	if (comm->place.rank != root)
 		memcpy(data, segment_small(&shared->segment, root, turn), bytes);
 	return OK;
@@ -147,7 +168,8 @@ static enum status meet_for(struct comm *comm, const struct operation *operation
 			 "ranks %d and %d are not at the same operation: kind %d of %lld numbers, kind %d of %lld numbers",
 			 comm->place.rank, rank, own.kind, (long long)own.count, other->kind, (long long)other->count);
 		segment_fail(segment, comm->place.rank, &error);
-		return segment_check(segment);
+		TRY(segment_check(segment));
+		return error_restore(&error);
 	}
 	return OK;
 }

@@ -115,9 +115,22 @@ static void test_leave_early(void **state)
 	}
 }
 
+/* One rank saves, and compares a hash, while the others go on with a sum. */
+static enum status different_messages(struct comm *comm, void *context)
+{
+	double values[3] = {1, 2, 3}, all[3];
+	(void)context;
+	enum status status =
+		comm_place(comm)->rank == 0 ? comm_gather(comm, values, sizeof *values, all) : comm_sum(comm, values, 3);
+	RANK_CHECK(status == ERR_STATE || status == ERR_PEER);
+	RANK_CHECK(strstr(error_last()->message, "not at the same operation"));
+	return OK;
+}
+
 static void test_different_operations(void **state)
 {
 	run_ranks(3, different_operations, NULL, NULL);
+	run_ranks(3, different_messages, NULL, NULL);
 }
 
 /* Rank 0 is killed between creating its name and meeting the others: rank 1 does not wait for it, and the name is removed. */
