@@ -63,7 +63,10 @@ static enum status choose_length(const struct answer_settings *settings, int32_t
 
 static enum status choose_stride(const struct answer_settings *settings, struct text_settings *texts, bool overlap)
 {
-	int32_t room = texts->max_seq_length - template_size(&tokenizer_vocab(texts->tokenizer)->single);
+	int32_t special = template_size(&tokenizer_vocab(texts->tokenizer)->single), room = texts->max_seq_length - special;
+	if (room < 1 && texts->long_texts == LONG_WINDOWS)
+		return error_set(ERR_USAGE, "windows of %d tokens have no room for text: the tokenizer adds %d special tokens",
+				 texts->max_seq_length, special);
 	texts->stride = settings->doc_stride > 0 ? (int32_t)settings->doc_stride : overlap ? (room + 1) / 2 : room;
 	if (texts->stride > room)
 		return error_set(ERR_USAGE, "--doc_stride %d would leave out text: a window has room for %d tokens",

@@ -221,13 +221,22 @@ static int setup(void **state)
 	return file_write(test_path("text"), "a b\n\na b\n", 9) == OK ? 0 : -1;
 }
 
+static void windows_without_room(void **state)
+{
+#define FIRST "{\"SpecialToken\": {\"id\": \"<s>\", \"type_id\": 0}}, "
+	make_folder("bad/tokenizer.json", FIRST, FIRST FIRST FIRST FIRST FIRST FIRST FIRST);
+	assert_program(2, "windows of 8 tokens have no room for text: the tokenizer adds 8 special tokens",
+		       "embed --model %s/bad --long_texts windows --max_seq_length 8 %s/text", test_folder, test_folder);
+	assert_program(0, "", "embed --model %s/bad --long_texts windows --max_seq_length 9 %s/text", test_folder, test_folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(files_that_contradict_each_other), cmocka_unit_test(unigram_models),
 		cmocka_unit_test(models_of_other_programs),         cmocka_unit_test(folders_of_models),
 		cmocka_unit_test(vocabularies_that_are_not_there),  cmocka_unit_test(lists_in_place_of_objects),
-		cmocka_unit_test(pairs_that_are_too_long),
+		cmocka_unit_test(pairs_that_are_too_long),          cmocka_unit_test(windows_without_room),
 	};
 	return cmocka_run_group_tests_name("bad model folders", tests, setup, program_teardown);
 }
