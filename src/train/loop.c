@@ -117,6 +117,9 @@ static enum status evaluate(struct training *training)
 	state->evaluated_step = state->step;
 	if (objective->evaluation_count == 0)
 		return OK;
+	/* Every rank has computed it from the same scores, but perhaps with another math library. */
+	if (ranks_count(training->comm) > 1)
+		TRY(comm_broadcast(training->comm, &decides.value, sizeof decides.value, 0));
 	progress.evaluated_step = state->step;
 	TRY(ranks_agree(training->comm, report_evaluated(&training->report, &progress)));
 	remember_score(training, &decides);

@@ -304,6 +304,38 @@ static void a_report_that_fails_ends_all(void **state)
 	assert_ok(checkpoint_verify(test_path("full/checkpoint-4")));
 }
 
+static enum status (*evaluate_truly)(struct objective *objective, struct replica *replica, int64_t set, struct measures *out);
+
+static enum status evaluate_otherwise(struct objective *objective, struct replica *replica, int64_t set, struct measures *out)
+{
+	TRY(evaluate_truly(objective, replica, set, out));
+	for (int64_t i = 0; i < out->count; i++)
+		out->item[i].value = -1;
+	return OK;
+}
+
+/* The second rank finds another loss, as with another math library; it must not choose another best step for that. */
+static void disagree(struct training *training, int64_t step)
+{
+	if (comm_place(training->comm)->rank != 1)
+		return;
+	if (step == 1) {
+		evaluate_truly = training->objective->evaluate;
+		training->objective->evaluate = evaluate_otherwise;
+	}
+	if (training->state.evaluated_score < 0)
+		abort();
+}
+
+static void the_first_rank_decides(void **state)
+{
+	struct rank_run run = usual;
+	run.name = "disagreeing";
+	run.ranks = 2;
+	run.before_step = disagree;
+	rank_run(&run, NULL);
+}
+
 /* The bytes planned for moments must equal those allocated. */
 static enum status measure_moments(struct comm *comm, void *context)
 {
@@ -343,6 +375,7 @@ int main(void)
 		cmocka_unit_test(a_bad_step_of_one_rank_is_left_out_by_all),
 		cmocka_unit_test(all_stop_at_the_same_step),
 		cmocka_unit_test(a_report_that_fails_ends_all),
+		cmocka_unit_test(the_first_rank_decides),
 		cmocka_unit_test(moments_are_shared_out),
 	};
 	return cmocka_run_group_tests_name("train/ranks", tests, open_corpus, test_folder_drop);
