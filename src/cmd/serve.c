@@ -7,7 +7,6 @@
 #include "cmd/foreign_rows.h"
 #include "cmd/saved_models.h"
 #include "serve/service.h"
-#include "base/set_list.h"
 
 #define ROW(member, role, value) OPTION_ROW(struct service_options, member, role, value)
 
@@ -105,7 +104,7 @@ static enum status check_serve(struct options *options)
 				"give whole names, separated by spaces: bert.example.org [fe80::1]; to be asked under any "
 				"name, use --api_key_file");
 	for (int64_t i = 0; i < settings->model.count; i++)
-		TRY(saved_model_check(options, set_path(settings->model.values[i])));
+		TRY(saved_model_check(options, model_folder_of(settings->model.values[i])));
 	return OK;
 }
 

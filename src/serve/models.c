@@ -23,17 +23,20 @@ bool model_is_reranker(const struct served_model *model)
 
 /* ---- Opening ---- */
 
-/* "NAME=FOLDER", or a folder, which may have '=' in its path. */
-static enum status split_name(struct served_model *model, const char *given)
+const char *model_folder_of(const char *given)
 {
 	const char *equals = strchr(given, '=');
-	model->folder = given;
-	if (equals && !file_exists(given)) {
-		size_t size = (size_t)(equals - given);
-		if (size == 0 || size >= sizeof model->name || !equals[1])
+	return equals && !file_exists(given) ? equals + 1 : given;
+}
+
+static enum status split_name(struct served_model *model, const char *given)
+{
+	model->folder = model_folder_of(given);
+	if (model->folder > given) {
+		size_t size = (size_t)(model->folder - given) - 1;
+		if (size == 0 || size >= sizeof model->name || !*model->folder)
 			return error_set(ERR_USAGE, "--model %.200s: expected NAME=FOLDER", given);
 		memcpy(model->name, given, size);
-		model->folder = equals + 1;
 		return OK;
 	}
 	if (hub_name_of(given, model->name, sizeof model->name)) /* whose folder is called by its commit */

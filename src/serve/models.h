@@ -32,7 +32,9 @@ struct models {
 	struct encoder_answers answers;
 };
 
-/* Opens models given as "FOLDER" or "NAME=FOLDER"; without a name, a model is called like its folder. Duplicate names and folders
+/* The folder of a model given as "FOLDER", which may have '=' in its path, or "NAME=FOLDER", where the name may have '/'. */
+const char *model_folder_of(const char *given);
+/* Opens models given in this way; without a name, a model is called like its folder. Duplicate names and folders
  * that cannot be served are errors. `settings` is copied; the strings are borrowed. */
 MUST_USE enum status models_open(struct models *out, const char *const *folders, int64_t count,
 				 const struct models_settings *settings);
