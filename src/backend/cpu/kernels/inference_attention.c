@@ -57,8 +57,7 @@ INLINE void pack_values(const struct inference_attention *a, uint32_t *out, int6
 /* 2^x to 3e-6 relative, where bf16 keeps 4e-3; 0 far below 0. The polynomial is a minimax fit of 2^r on 0 <= r < 1. */
 INLINE vector vector_exp2(vector x)
 {
-	const int fraction = 1; /* x - floor(x), exactly */
-	vector r = _mm512_reduce_ps(x, fraction);
+	vector r = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF); /* x - floor(x), exactly */
 	vector p = vector_set(0.013534444384276867f);
 	p = vector_fma(p, r, vector_set(0.052010949701070786f));
 	p = vector_fma(p, r, vector_set(0.24144303798675537f));
