@@ -408,6 +408,7 @@ static void test_hdf5_of_nothing(void **state)
 }
 
 static atomic_bool touching;
+static atomic_long touched;
 
 /* Changes the time stamp of a file again and again. */
 static void *keep_touching(void *file)
@@ -415,6 +416,7 @@ static void *keep_touching(void *file)
 	for (long i = 1; touching; i++) {
 		struct timespec times[2] = {{0, i % 1000000000}, {0, i % 1000000000}};
 		utimensat(AT_FDCWD, file, times, 0);
+		touched = i;
 	}
 	return NULL;
 }
@@ -432,9 +434,9 @@ static void test_changed_while_read(void **state)
 		assert_ok(instance_file_convert(path, &demands, test_path("quiet"), &counts));
 		touching = true;
 		assert_int_equal(pthread_create(&thread, NULL, keep_touching, path), 0);
-		/* The other thread may be asleep for a while. */
+		/* However long the other thread is asleep: it touches the file a hundred times and more while it is converted. */
 		enum status status = OK;
-		for (int attempt = 0; attempt < 1000 && status == OK; attempt++) {
+		for (touched = 0; touched < 1000000 && status == OK;) {
 			unlink(test_path("busy"));
 			status = instance_file_convert(path, &demands, test_path("busy"), &counts);
 		}
