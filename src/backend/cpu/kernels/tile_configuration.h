@@ -6,7 +6,7 @@
 
 #include "backend/cpu/kernels/vector.h"
 
-enum { TILE_ROW = 64, TILE_ROWS_MOST = 16 };
+enum { TILE_ROW = 64 /* bytes */, TILE_ROWS_MOST = 16 };
 
 /* The compiler does not know that tiles are loaded from memory: everything stored before this is there for them. */
 INLINE void settle_stores(void)
