@@ -66,6 +66,7 @@ static void faults_are_noticed(void **state)
 	begin();
 	assert_int_equal(outcome(FAULT_NONE), 0);
 	assert_int_equal(outcome(FAULT_PRODUCT_NONE), 0);
+	assert_int_equal(outcome(FAULT_EARLY_NONE), 0);
 	assert_int_equal(outcome(FAULT_PRODUCT_READ_EARLY), 1);
 	for (int fault = FAULT_NONE + 1; fault < FAULT_COUNT; fault++) {
 		int result = outcome((enum fault)fault);

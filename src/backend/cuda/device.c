@@ -134,6 +134,7 @@ static enum status cuda_replica_create(struct backend *be, struct replica *repli
 	replica->state = state;
 	state->room = filled.batch;
 	state->exact = limits->exact;
+	state->answers = !limits->training;
 	state->longest = limits->longest;
 	void *memory;
 	TRY_GOTO(cuda_allocate(be, &memory, sizeof(struct scalars), "the scalars of a step"), fail);
@@ -233,14 +234,14 @@ static const struct backend_functions functions = {
 };
 
 static const struct operations operations = {
-	.linear_fwd = cuda_linear_fwd,
-	.linear_gelu_fwd = cuda_linear_gelu_fwd,
+	.linear_fwd = cuda_few_linear_fwd,
+	.linear_gelu_fwd = cuda_few_linear_gelu_fwd,
 	.linear_bwd = cuda_linear_bwd,
 	.embed_fwd = cuda_embed_fwd,
 	.embed_bwd = cuda_embed_bwd,
 	.gated_fwd = cuda_gated_fwd,
 	.gated_bwd = cuda_gated_bwd,
-	.linear_norm_fwd = cuda_linear_norm_fwd,
+	.linear_norm_fwd = cuda_few_linear_norm_fwd,
 	.rotary = cuda_rotary,
 	.attention_fwd = cuda_attention_fwd,
 	.attention_bwd = cuda_attention_bwd,
@@ -347,6 +348,7 @@ enum status cuda_backend_open(struct backend *be, const struct backend_settings 
 	TRY_GOTO(cuda_stages_create(state), fail);
 	TRY_GOTO(gemm_open(&state->gemm, state), fail);
 	TRY_GOTO(cuda_attention_open(state), fail);
+	TRY_GOTO(cuda_few_rows_open(state), fail);
 	TRY_GOTO(graphs_open(state), fail);
 	snprintf(state->numerics, sizeof state->numerics, "%s, kernels %d, sm_%d%d%s %s", gemm_version(state->gemm),
 		 KERNELS_VERSION, state->major, state->minor, state->wgmma ? " wgmma" : "",

@@ -582,6 +582,25 @@ static struct plan *find_plan(const struct replica *r, const struct description 
 	return plan;
 }
 
+int gemm_choice(struct gemm *gemm, const char *key)
+{
+	uint64_t words[8];
+	if (gemm_line_find(&gemm->chosen, key, words))
+		return words[0] != 0;
+	if (!gemm_line_find(&gemm->recorded, key, words) && !gemm_line_find(&gemm->cache.text, key, words))
+		return -1;
+	gemm_line_add(&gemm->chosen, key, words);
+	return words[0] != 0;
+}
+
+bool gemm_choose(struct gemm *gemm, const char *key, bool choice)
+{
+	uint64_t words[8] = {choice};
+	gemm_cache_add(&gemm->cache, key, words);
+	gemm_line_add(&gemm->chosen, key, words);
+	return words[0] != 0;
+}
+
 void cuda_choices(struct backend *be, struct buffer *out)
 {
 	const struct gemm *gemm = ((struct cuda_state *)be->state)->gemm;

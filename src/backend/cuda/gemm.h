@@ -53,6 +53,10 @@ const char *gemm_version(const struct gemm *gemm);
 /* backend_functions.choices and use_choices: the algorithm of every shape seen so far, and of those named by use_choices. */
 void cuda_choices(struct backend *be, struct buffer *out);
 bool cuda_use_choices(struct backend *be, const char *lines);
+/* A choice between two other ways to compute something, remembered with those of algorithms: 1, 0, or -1 if it has not been made.
+ * gemm_choose() makes it, and returns the one that holds from now on. */
+int gemm_choice(struct gemm *gemm, const char *key);
+bool gemm_choose(struct gemm *gemm, const char *key, bool choice);
 /* The number of shapes seen so far, and how many of them had to be measured. */
 void gemm_counts(const struct gemm *gemm, int64_t *out_plans, int64_t *out_measured);
 /* backend_functions.gemm_rate. */

@@ -434,6 +434,37 @@ struct kernel_product {
 };
 cudaError_t kernel_product(cudaStream_t stream, const struct kernel_product *a);
 
+/* few_rows.cu: linear layers of up to FEW_ROWS_LIMIT rows in 16 bits. y = act(x w' + bias); or, with parts, part_count parts of x
+ * w' (part_count, rows, columns) and nothing else. `early`: may start before the kernel ahead of it in the stream has ended
+ * (compute capability 9.0 and later). */
+#define FEW_ROWS_LIMIT 256
+struct kernel_few_rows {
+	enum dtype dtype;
+	bool early;
+	int rows, columns, depth, part_count;
+	const void *x, *w; /* (rows, depth) (columns, depth) */
+	const float *bias; /* optional */
+	enum activation activation;
+	float *parts;
+	void *y;
+};
+/* y = LN(parts + bias + residual); columns at most NORM_WIDTH_LIMIT. */
+struct kernel_few_norm {
+	enum dtype dtype;
+	bool early;
+	int rows, columns, part_count;
+	const float *parts, *bias, *gamma, *beta; /* bias, beta: optional */
+	const void *residual;                     /* optional */
+	float epsilon;
+	void *sum, *y;      /* sum: optional */
+	float *mean, *rstd; /* optional */
+};
+/* Whether the kernels take such a product; the number of parts of its sums, which depends on its shape alone. */
+bool kernel_few_takes(enum dtype dtype, int64_t rows, int64_t columns, int64_t depth, size_t shared_limit);
+int kernel_few_parts(int rows, int columns, int depth);
+cudaError_t kernel_few_rows(cudaStream_t stream, const struct kernel_few_rows *a);
+cudaError_t kernel_few_norm(cudaStream_t stream, const struct kernel_few_norm *a);
+
 /* elementwise.cu: y = dropout(gelu(a) g) with pre = (a, g); or, with dpre, its backward from dy. */
 struct kernel_gated {
 	enum dtype dtype;

@@ -19,6 +19,9 @@ struct stage {
 struct gemm;   /* gemm.h */
 struct graphs; /* graphs.h */
 
+/* BERTC_FEW_ROWS: when few_rows.c uses its kernels. */
+enum few_rows { FEW_ROWS_MEASURED, FEW_ROWS_NEVER, FEW_ROWS_ALWAYS };
+
 struct cuda_state {
 	int device, major, minor, processors;
 	cudaStream_t stream; /* all work, in order */
@@ -28,7 +31,9 @@ struct cuda_state {
 	struct graphs *graphs;
 	bool wgmma; /* attention of heads of 64 columns with wgmma */
 	bool tf32;
-	size_t shared_limit; /* maximum bytes of shared memory per block */
+	enum few_rows few_rows;
+	bool weights_written; /* by a kernel that may be the last one so far */
+	size_t shared_limit;  /* maximum bytes of shared memory per block */
 	/* The first call that failed: operations cannot return an error, so cuda_synchronize does. */
 	cudaError_t failed;
 	const char *failed_call;
@@ -92,6 +97,7 @@ int32_t cuda_position_parts(int32_t sequences, int32_t longest);
 struct cuda_replica {
 	struct batch_capacity room; /* of batches as operations see them: padded, unless */
 	bool exact;                 /* `exact`: batches are used as they are */
+	bool answers;               /* never trains */
 	int32_t longest;
 	void *batch; /* the micro-batch's arrays, on the device */
 	size_t batch_bytes;
@@ -209,6 +215,11 @@ void cuda_lamb_apply(struct replica *r, const struct lamb_apply *a);
 void cuda_gated_fwd(struct replica *r, const struct gated_fwd *a);
 void cuda_gated_bwd(struct replica *r, const struct gated_bwd *a);
 void cuda_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a);
+/* few_rows.c: the same operations as those without "few". */
+MUST_USE enum status cuda_few_rows_open(struct cuda_state *state);
+void cuda_few_linear_fwd(struct replica *r, const struct linear_fwd *a);
+void cuda_few_linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a);
+void cuda_few_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a);
 /* Reads BERTC_ATTENTION (docs/developers/cuda.md). */
 MUST_USE enum status cuda_attention_open(struct cuda_state *state);
 /* ERR_USAGE if there are no kernels for heads of this size on this GPU. */

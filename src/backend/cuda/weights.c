@@ -35,6 +35,7 @@ void cuda_weights_refresh(struct replica *replica, struct weight *const *weights
 	}
 	cuda_run(replica, kernel_cast(cuda_stream(replica), &cast), "weights_refresh");
 	cuda_fp8_refresh(replica, weights, count);
+	cuda_state(replica)->weights_written = true;
 }
 
 enum status cuda_convert(struct backend *be, void *queue, void *out, enum dtype to, const void *in, enum dtype from,

@@ -32,6 +32,9 @@ thread_local int thread = -1; /* in host threads that run no kernel, -1 */
 unsigned block_number, launch_number, block_epoch;
 unsigned warp_epochs[32];
 bool paused;
+/* A launch that is early must wait for those ahead of it, from the last one on that was not: `oldest`, which may still run. */
+bool early, waited[1024];
+unsigned oldest;
 
 /* Who accessed two bytes last: launch 16 bits, block 20, thread 10, epochs of block and warp 9 each. 0: nobody. */
 typedef uint64_t stamp;
@@ -103,6 +106,15 @@ void stamp_places(place *p, size_t bytes, bool write, const unsigned char *at)
 	}
 }
 
+void check_early(const place *p, size_t bytes, bool write)
+{
+	for (size_t i = 0; i < (bytes + 1) / 2; i++, p++) {
+		unsigned age = (launch_number - (unsigned)(p->written >> 48)) & 0xffff;
+		if (write || (p->written != 0 && age > 0 && age <= launch_number - oldest))
+			emulation_fault("%s of device memory before waiting for the kernels ahead", write ? "write" : "read");
+	}
+}
+
 bool in_device_memory(const unsigned char *at, size_t bytes)
 {
 	for (device_block &block : lately)
@@ -131,12 +143,15 @@ void access_forget(const void *memory, size_t bytes)
 		madvise(reinterpret_cast<void *>(first), end / 4096 * 4096 - first, MADV_DONTNEED);
 }
 
-void access_launch(const void *first, size_t bytes)
+void access_launch(const void *first, size_t bytes, bool is_early)
 {
 	parameters = static_cast<const unsigned char *>(first);
 	parameters_end = parameters + bytes;
 	if ((++launch_number & 0xffff) == 0)
 		launch_number++;
+	early = is_early;
+	if (!early)
+		oldest = launch_number;
 }
 
 void access_block(unsigned block, const void *memory, size_t bytes)
@@ -145,6 +160,7 @@ void access_block(unsigned block, const void *memory, size_t bytes)
 	shared = static_cast<const unsigned char *>(memory);
 	shared_end = shared + bytes;
 	memset(last_writes, 0, (bytes + 15) / 16 * sizeof(last_writes[0]));
+	memset(waited, 0, sizeof(waited));
 	block_epoch++;
 }
 
@@ -212,6 +228,8 @@ static __attribute__((noinline)) void check(const void *memory, size_t bytes, bo
 		if (emulated_race_check) {
 			size_t arena_bytes;
 			device_shadow.first = (uintptr_t)emulation_arena(&arena_bytes);
+			if (early && !waited[thread])
+				check_early(shadow_of(&device_shadow, at, arena_bytes), bytes, write);
 			stamp_places(shadow_of(&device_shadow, at, arena_bytes), bytes, write, at);
 		}
 		return;
@@ -246,6 +264,17 @@ void emulation_access(const void *memory, size_t bytes, bool write)
 void emulation_access_aligned(const void *memory, size_t bytes, bool write, size_t alignment)
 {
 	access_aligned(memory, bytes, write, alignment);
+}
+
+void emulation_wait_for_previous(void)
+{
+	waited[thread] = true;
+}
+
+void access_end(void)
+{
+	if (early && !waited[thread])
+		emulation_fault("a thread ends without having waited for the kernels ahead");
 }
 
 void emulation_fence_shared(void)

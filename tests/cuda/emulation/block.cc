@@ -157,6 +157,7 @@ void thread_main()
 	running->invoke(running->parameters);
 	copies_check_done();
 	products_check_done();
+	access_end();
 	fibers[current].state = DONE;
 	live_count--;
 	/* Threads that have exited count as arrived at the barrier of the whole block. */
@@ -293,7 +294,7 @@ void emulation_run_grid(const struct emulated_launch *launch)
 #endif
 	gridDim = dim3(launch->grid[0], launch->grid[1], launch->grid[2]);
 	blockDim = dim3(launch->block[0], launch->block[1], launch->block[2]);
-	access_launch(launch->parameters, launch->parameter_bytes);
+	access_launch(launch->parameters, launch->parameter_bytes, launch->early);
 	size_t blocks = (size_t)gridDim.x * gridDim.y * gridDim.z;
 	if (emulated_order == 0) {
 		for (size_t block = 0; block < blocks; block++)

@@ -48,11 +48,18 @@ struct uint3 {
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 
+enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
+struct cudaLaunchAttribute {
+	cudaLaunchAttributeID id;
+	struct {
+		int programmaticStreamSerializationAllowed;
+	} val;
+};
 struct cudaLaunchConfig_t {
 	dim3 gridDim, blockDim;
 	size_t dynamicSmemBytes;
 	cudaStream_t stream;
-	void *attrs;
+	cudaLaunchAttribute *attrs;
 	unsigned numAttrs;
 };
 
@@ -82,6 +89,7 @@ inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*k
 				  {config->gridDim.x, config->gridDim.y, config->gridDim.z},
 				  {config->blockDim.x, config->blockDim.y, config->blockDim.z},
 				  config->dynamicSmemBytes,
+				  config->numAttrs > 0 && config->attrs->val.programmaticStreamSerializationAllowed != 0,
 				  config->stream,
 				  call::invoke,
 				  call::drop,

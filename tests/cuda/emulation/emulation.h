@@ -69,6 +69,7 @@ struct emulated_launch {
 	const void *kernel;
 	unsigned grid[3], block[3];
 	size_t shared;
+	bool early; /* may start before the launch ahead of it has ended */
 	cudaStream_t stream;
 	void (*invoke)(const void *parameters);
 	void (*drop)(void *parameters);
@@ -95,6 +96,8 @@ void emulation_access_aligned(const void *memory, size_t bytes, bool write, size
 /* Reads of up to 16 bytes of shared memory by wgmma: after its last write, the thread that wrote must have executed a fence. */
 void emulation_access_by_product(const void *memory, size_t bytes);
 void emulation_fence_shared(void);
+/* griddepcontrol.wait */
+void emulation_wait_for_previous(void);
 /* Atomic accesses race only with plain ones: they are only checked for bounds. */
 void emulation_access_atomic(const void *memory, size_t bytes);
 

@@ -67,6 +67,20 @@ __global__ void faulty(int fault, const float *data, int count, float *out)
 	out[(size_t)blockIdx.x * THREADS + i] = x + own[1];
 }
 
+/* Adds nothing to what the kernel ahead has written. */
+__global__ void faulty_early(int fault, const float *data, float *out)
+{
+	float *own = out + (size_t)blockIdx.x * THREADS + threadIdx.x, x = data[threadIdx.x];
+	start_next();
+	if (fault == FAULT_EARLY_READ)
+		x += *own;
+	if (fault == FAULT_EARLY_WRITE)
+		*own = x;
+	if (fault != FAULT_EARLY_NOT_WAITED || threadIdx.x < WARP)
+		wait_for_previous();
+	*own += x - data[threadIdx.x];
+}
+
 /* 64 times a tile of ones. */
 __global__ void faulty_product(int fault, const float *data, float *out)
 {
@@ -114,6 +128,10 @@ __global__ void faulty_product(int fault, const float *data, float *out)
 
 extern "C" cudaError_t fault_launch(cudaStream_t stream, enum fault fault, const float *data, int count, float *out, int blocks)
 {
+	if ((fault >= FAULT_EARLY_READ && fault <= FAULT_EARLY_NOT_WAITED) || fault == FAULT_EARLY_NONE) {
+		launch(faulty, (unsigned)blocks, THREADS, THREADS * sizeof(float), stream, (int)FAULT_NONE, data, count, out);
+		return launch_early(true, faulty_early, (unsigned)blocks, THREADS, 0, stream, (int)fault, data, out);
+	}
 	if (fault >= FAULT_PRODUCT_NOT_WAITED && fault != FAULT_COUNT)
 		return launch(faulty_product, (unsigned)blocks, WARPGROUP, 2 * 64 * 64 * sizeof(uint16_t), stream, (int)fault,
 			      data, out);

@@ -23,6 +23,10 @@ enum fault {
 	FAULT_RACE_OF_BLOCKS,  /* all blocks write to one place */
 	FAULT_COPY_NOT_WAITED, /* a cp.async whose thread ends first */
 	FAULT_COPY_TOO_EARLY,  /* data used before they have arrived */
+	/* Kernels that start early, after one that has written `out`: */
+	FAULT_EARLY_READ,       /* reads `out` before waiting */
+	FAULT_EARLY_WRITE,      /* writes to it before waiting */
+	FAULT_EARLY_NOT_WAITED, /* ends without having waited */
 	/* Products of a warpgroup: */
 	FAULT_PRODUCT_NOT_WAITED,  /* threads end first */
 	FAULT_PRODUCT_SUMS,        /* sums are written before it has been waited for */
@@ -36,6 +40,7 @@ enum fault {
 	FAULT_PRODUCT_DIFFERENT, /* for one warp, another product */
 	FAULT_COUNT,
 	FAULT_PRODUCT_NONE,
+	FAULT_EARLY_NONE,
 	FAULT_PRODUCT_READ_EARLY /* gives NaN */
 };
 

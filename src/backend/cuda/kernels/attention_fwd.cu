@@ -13,6 +13,7 @@ __global__ void __launch_bounds__(THREADS, D <= 64 ? 2 : 1) attention_fwd_kernel
 	constexpr int TILES = D / 8, STEPS = D / 16, KEY_BYTES = KEYS * tile_row<D>::bytes;
 	char *q_tile = reinterpret_cast<char *>(shared_start()), *k_tile = q_tile + QUERIES * tile_row<D>::bytes,
 	     *v_tile = k_tile + 2 * KEY_BYTES;
+	start_next();
 
 	int blocks = (a.longest + QUERIES - 1) / QUERIES, item = (int)(blockIdx.x);
 	attention_head h = find_head(a, item / a.heads / blocks, item % a.heads);

@@ -30,6 +30,7 @@ template <typename E> __global__ void __launch_bounds__(THREADS, 2) attention_fw
 {
 	char *q_tile = reinterpret_cast<char *>(shared_start()), *k_tile = q_tile + QUERIES * tile_row<D>::bytes,
 	     *v_tile = k_tile + 2 * KEY_BYTES;
+	start_next();
 
 	int blocks = (a.longest + QUERIES - 1) / QUERIES, item = (int)(blockIdx.x);
 	attention_head h = find_head(a, item / a.heads / blocks, item % a.heads);

@@ -31,10 +31,15 @@ constexpr unsigned ALL_LANES = 0xffffffffu;
 /* ---- Launching ---- */
 
 /* Launches kernel<<<grid, block, shared, stream>>>(arguments). Shared memory of 48 KiB or more must first be allowed with
- * allow_shared(). An empty grid is a no-op. */
+ * allow_shared(). An empty grid is a no-op. `early` (compute capability 9.0 and later): the kernel may start before the one ahead
+ * of it in the stream has ended, and calls wait_for_previous(). */
 template <typename... P, typename... A>
-static cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream, A... arguments)
+static cudaError_t launch_early(bool early, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+				A... arguments)
 {
+	cudaLaunchAttribute attribute = {};
+	attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+	attribute.val.programmaticStreamSerializationAllowed = 1;
 	if (grid.x == 0 || grid.y == 0 || grid.z == 0)
 		return cudaSuccess;
 	cudaLaunchConfig_t config = {};
@@ -42,7 +47,14 @@ static cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t sh
 	config.blockDim = block;
 	config.dynamicSmemBytes = shared;
 	config.stream = stream;
+	config.attrs = early ? &attribute : nullptr;
+	config.numAttrs = early ? 1 : 0;
 	return cudaLaunchKernelEx(&config, kernel, static_cast<P>(arguments)...);
+}
+template <typename... P, typename... A>
+static cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream, A... arguments)
+{
+	return launch_early(false, kernel, grid, block, shared, stream, arguments...);
 }
 
 /* Raises the kernel's limit of shared memory per block to `bytes`; never lowers it, because a recorded graph may need the old
@@ -406,6 +418,24 @@ DEVICE void barrier_sync(int id, int threads)
 #else
 #define barrier_sync(id, threads) emulation_barrier(id, threads, EMULATION_SITE)
 #endif
+
+/* In a kernel that was launched early: lets the next such kernel start, and waits until all kernels ahead of this one have ended
+ * and their memory can be read. Until then a thread must neither read what they write nor write to global memory; it must not end
+ * without having waited. */
+DEVICE void start_next()
+{
+#if defined(__CUDACC__) && DEVICE_ARCH >= 900
+	asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
+#endif
+}
+DEVICE void wait_for_previous()
+{
+#if !defined(__CUDACC__)
+	emulation_wait_for_previous();
+#elif DEVICE_ARCH >= 900
+	asm volatile("griddepcontrol.wait;\n" ::: "memory");
+#endif
+}
 
 /* ---- Reductions: always in the same order ---- */
 
