@@ -7,16 +7,18 @@ results are written as they come. For one who works on the CUDA back end.
 PROGRAMS are folders with bertc and bench/step; --new is BUILD (default build), --old its folder old (dev/gpu_bundle.sh packs both); if
 there is none, only the new ones are measured. Parts:
 
+    text       the kernels for layers of few rows: tests, one text of 128, 32, and 256 tokens (BERT-base) without them, with them, and as
+               measured, what was chosen for which layer, and the list of kernels
+    steps      whole training steps at 128 and 512 tokens and with MLPerf's lengths, bf16 and FP8, old and new programs by turns
     products   copies; each product of BERT-large, forward, dgrad and wgrad, in bf16 and FP8 (dgrad with BERTC_FAST_DGRAD=0, too): TFLOP/s
                from rest and in the second half of --hot ms
-    steps      whole training steps at 128 and 512 tokens and with MLPerf's lengths, bf16 and FP8, old and new programs by turns
-    choices    the same at 128 tokens, new programs, algorithms chosen at rest (BERTC_PRODUCT_MS=0) and under load
-    gelu       steps of a model with hidden_act gelu_new
-    update     steps of twice as many tokens
-    attention  ncu of the attention kernels at 128 and 512 tokens and mixed lengths, with dropout and without
     wgmma      attention with wgmma (Hopper): tests, bits beside those of mma, then steps by turns, bf16
     ranks      two ranks that share the GPU (NCCL 2.30 or later), BERT-base in bf16, old and new programs by turns, and their bits
-    text       the kernels of one text of 128 tokens (BERT-base), and the rates of 1, 64 and 88 texts
+    gelu       steps of a model with hidden_act gelu_new
+    choices    steps at 128 tokens, new programs, algorithms chosen at rest (BERTC_PRODUCT_MS=0) and under load
+    update     steps of twice as many tokens
+    texts      the rates of 1, 64 and 88 texts of 128 tokens, BERT-base
+    attention  ncu of the attention kernels at 128 and 512 tokens and mixed lengths, with dropout and without
     pretrain   BERT-base by --recipe fast for three minutes on --corpus (bench/gpu_pretrain.py)
 
 With OUT in the environment, everything is written there: visit.md, visit.json, ncu.csv, and dmon.txt (`nvidia-smi dmon -s pc`,
@@ -24,7 +26,7 @@ clock and power during all parts). Needs only Python's standard library. To try 
 
     make build/emulated/bertc build/emulated/bench/step build/emulated/demo/world
     EMULATED_RACES=0 python3 bench/gpu_visit.py --old build/emulated --new build/emulated --model tiny --tokens 64 --length 64
-        --vocab_size 64 --rounds 2 --steps 1 --hot 0 --parts products,steps,choices,gelu,update,ranks,text
+        --vocab_size 64 --rounds 2 --steps 1 --hot 0 --parts text,steps,products,ranks,gelu,choices,update,texts
 """
 import argparse
 import csv
@@ -40,8 +42,8 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PARTS = {"products": 100, "steps": 300, "choices": 60, "gelu": 60, "update": 40, "attention": 100, "wgmma": 100,
-         "ranks": 80, "text": 60, "pretrain": 230}
+PARTS = {"text": 110, "steps": 240, "products": 100, "wgmma": 100, "ranks": 100, "gelu": 60, "choices": 60, "update": 40, "texts": 30,
+         "attention": 100, "pretrain": 230}
 p = argparse.ArgumentParser()
 p.add_argument("--parts", default=",".join(PARTS))
 p.add_argument("--seconds", type=float, default=560)
@@ -60,9 +62,13 @@ p.add_argument("--corpus", nargs="*", default=[])
 a = p.parse_args()
 started, part_ends = time.monotonic(), 0.0
 out = os.environ.get("OUT") or tempfile.mkdtemp()
-caches = {side: tempfile.mkdtemp() for side in ("old", "new", "rest")}
 programs = {side: path for side, path in (("old", a.old), ("new", a.new)) if os.path.exists(os.path.join(path, "bertc"))}
 figures, shown = [], []
+# A second command chooses no algorithms again.
+built = max((int(os.path.getmtime(os.path.join(path, "bertc"))) for path in programs.values()), default=0)
+caches = {side: os.path.join(tempfile.gettempdir(), f"bertc-visit-{built}", side) for side in ("old", "new", "rest")}
+for folder in caches.values():
+    os.makedirs(folder, exist_ok=True)
 LENGTHS = {"128": (a.length // 4, ""), "512": (a.length, ""), "mlperf": (a.length, "mixed")}
 
 
@@ -243,12 +249,12 @@ def update():
         by_turns(f"{tokens} tokens", {"new": (a.new, "new", {})}, config(), "bf16", LENGTHS["128"][0], tokens=tokens)
 
 
-def profile(what, kernels, sections, arguments, count):
+def profile(what, kernels, sections, arguments, count, **more):
     """Kernels by ncu, one row of metrics each; all of it is added to ncu.csv."""
     options = [x for s in sections for x in ("--section", s)] or ["--metrics", "gpu__time_duration.sum"]
     text = command(["ncu", "--target-processes", "all", "--clock-control", "none", "--csv", "--page", "raw", "--print-units", "base",
                     *options, "--kernel-name-base", "demangled", "--kernel-name", f"regex:{kernels}", "--launch-count", str(count), *arguments],
-                   env=environment("new", BERTC_GRAPHS="0"))
+                   env=environment("new", BERTC_GRAPHS="0", **more))
     lines = [line for line in text.splitlines() if line.startswith('"')]
     with open(os.path.join(out, "ncu.csv"), "a") as f:
         f.write("\n".join([f"# {what}", *lines]) + "\n")
@@ -333,22 +339,58 @@ def wgmma():
                  length, mixed)
 
 
+def passes(model, length, count, heads, turns=1, **more):
+    """Seconds of a forward pass, of each turn."""
+    arguments = bench(model, length, count, "--precision", "bf16", "--heads", heads, mode="inference", steps=2 * a.steps)
+    return [json.loads(command(arguments, env=environment("new", **more)))["inference"]["seconds"] for _ in range(turns)]
+
+
+# BERTC_FEW_ROWS: the library's products, kernels of ours, and what is chosen by measurement, layer by layer.
+LAYERS = {"usual": {"BERTC_FEW_ROWS": "0"}, "few rows": {"BERTC_FEW_ROWS": "1"}, "measured": {}}
+
+
 def text():
+    try:
+        command([os.path.join(a.new, "tests", "gpu", "test_few_rows")], env=environment("new"))
+        say("layers of few rows: every test passes")
+    except (Lost, OSError) as e:
+        say(f"layers of few rows: {e}")
+    head("One text through the encoder of BERT-base in bf16, by kernels for its layers: ms, median of the turns (least to most)", "tokens",
+         *LAYERS)
+    model, length = config("base" if a.model == "large" else a.model), LENGTHS["128"][0]
+    for tokens in (length, length // 4, 2 * length):
+        cells = []
+        for layers, more in LAYERS.items():
+            try:
+                times = passes(model, tokens, 1, "none", 2, **more)
+                keep(part="text", tokens=tokens, layers=layers, seconds=times)
+                cells.append(f"{1e3 * statistics.median(times):.4f} ({1e3 * min(times):.4f} to {1e3 * max(times):.4f})")
+            except Lost as e:
+                cells.append(f"({e})")
+        row(tokens, *cells)
+    for lines in sorted(os.listdir(caches["new"])):
+        with open(os.path.join(caches["new"], lines)) as f:
+            chosen = [line.split() for line in f if line.startswith("few rows ")]
+        say("chosen by measurement: " + ("; ".join(" ".join(c[2:c.index("=")]) + (": few rows" if int(c[c.index("=") + 1], 16) else ": usual")
+                                                   for c in chosen) or "nothing"))
+    for layers in ("usual", "few rows"):
+        kernels = profile(f"one text, {layers}", ".", [], bench(model, length, 1, "--precision", "bf16", "--heads", "none", mode="inference",
+                                                              steps=1), count=300, **LAYERS[layers])
+        head(f"Kernels of the first passes with one text, {layers}", "kernel", "launches", "us, median", "us in all")
+        each = {}
+        for k in kernels:
+            each.setdefault(k["Kernel Name"].split("(")[0][:90], []).append(number(k["gpu__time_duration.sum"]) / 1e3)
+        for name, times in sorted(each.items(), key=lambda x: -sum(x[1])):
+            row(name, len(times), f"{statistics.median(times):.2f}", f"{sum(times):.1f}")
+
+
+def texts():
     head("Forward pass of BERT-base in bf16, with the heads and losses of pre-training or the encoder alone", "texts", "heads", "ms", "texts/s")
     model, length = config("base" if a.model == "large" else a.model), LENGTHS["128"][0]
-    for count, heads in ((1, "pretraining"), (1, "none"), (64, "none"), (88, "none")):
-        result = json.loads(command(bench(model, length, count, "--precision", "bf16", "--heads", heads, mode="inference", steps=30),
-                                    env=environment("new")))
-        keep(part="text", texts=count, heads=heads, result=result)
-        row(count, heads, f"{1e3 * result['inference']['seconds']:.4f}", f"{count / result['inference']['seconds']:,.0f}")
-    kernels = profile("one text", ".", [], bench(model, length, 1, "--precision", "bf16", "--heads", "none", mode="inference",
-                                               steps=1), count=300)
-    head("Kernels of the first passes with one text", "kernel", "launches", "us, median", "us in all")
-    each = {}
-    for k in kernels:
-        each.setdefault(k["Kernel Name"].split("(")[0][:90], []).append(number(k["gpu__time_duration.sum"]) / 1e3)
-    for name, times in sorted(each.items(), key=lambda x: -sum(x[1])):
-        row(name, len(times), f"{statistics.median(times):.2f}", f"{sum(times):.1f}")
+    for count, heads in ((1, "pretraining"), (64, "none"), (88, "none")):
+        seconds = passes(model, length, count, heads)[0]
+        keep(part="texts", texts=count, heads=heads, seconds=seconds)
+        row(count, heads, f"{1e3 * seconds:.4f}", f"{count / seconds:,.0f}")
 
 
 def pretrain():

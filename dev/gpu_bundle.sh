@@ -30,7 +30,9 @@ mkdir -p "$programs/tests/gpu" "$programs/bench" "$programs/demo" "$programs/old
 cp -R recipes "$work/share/bertc/" # where the program looks for --recipe
 strip -o "$programs/bertc" "$BUILD/$bertc"
 strip -o "$programs/tests/gpu/test_operations" "$BUILD/$operations"
-[ -n "${EMULATED:-}" ] || strip -o "$programs/tests/gpu/test_nccl" "$BUILD/tests/gpu/test_nccl"
+for test in few_rows nccl; do
+	[ -n "${EMULATED:-}" ] || strip -o "$programs/tests/gpu/test_$test" "$BUILD/tests/gpu/test_$test"
+done
 strip -o "$programs/bench/step" "$BUILD/$step"
 strip -o "$programs/demo/world" "$BUILD/demo/world"
 [ -z "${OLD:-}" ] || for program in bertc bench/step; do strip -o "$programs/old/$program" "$OLD/$program"; done

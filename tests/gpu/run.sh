@@ -203,6 +203,14 @@ answered() {
 		END {off = sqrt(sum / all); printf "= %d numbers, %.2g off\n", NR, off; exit !(NR > 0 && off <= limit)}'
 }
 
+# A few texts at a time, by the kernels for layers of few rows, whether they are faster or not.
+few_rows() {
+	(
+		export BERTC_FEW_ROWS=1
+		answered bf16 2e-2 embed --model "$work/cpu/final" --micro_batch_tokens 64 "$work/lines"
+	)
+}
+
 # tune NAME DEVICE PRECISION: a classifier that tells whether lines of the world have an odd number of bytes, from the model
 # trained on the CPU
 tune() {
@@ -260,6 +268,8 @@ if wanted operations; then
 		limited 240 env BERTC_TEST_MARGINS=1 BERTC_TEST_TYPE=$type "$OPERATIONS" >"$work/$type.log" 2>&1 &
 		eval "operations_$type=$!"
 	done
+	few=$BUILD/tests/gpu/test_few_rows
+	[ ! -x "$few" ] || result "layers of few rows against float64" limited 90 env BERTC_TEST_MARGINS=1 "$few"
 	for type in f32 tf32 bf16 f16 fp8; do
 		eval "result 'every operation in $type against float64' finished $type \$operations_$type"
 	done
@@ -288,6 +298,7 @@ if wanted answers; then
 		case $type in fp32) limit=1e-4 ;; tf32 | fp16) limit=1e-2 ;; fp8) limit=5e-2 ;; *) limit=2e-2 ;; esac
 		result "embed in $type" answered $type $limit embed --model "$work/cpu/final" "$work/lines"
 	done
+	result "embed in bf16, by layers of few rows" few_rows
 	for type in $PRECISIONS; do
 		case $type in bf16 | fp8) ;; *) continue ;; esac
 		head -n 4 "$work/lines" >"$work/few"
