@@ -23,7 +23,7 @@ static void row_piece(const struct panel_pack *a, int64_t row, int64_t k, float 
 		memcpy(out, (const float *)a->rows + at, (size_t)count * sizeof(float));
 	} else if (a->from == DTYPE_S8) {
 		for (int64_t i = 0; i < count; i++)
-			out[i] = ((const int8_t *)a->rows)[at + i];
+			out[i] = (float)((const int8_t *)a->rows)[at + i] * a->row_scales[row];
 	} else {
 		const uint16_t *numbers = (const uint16_t *)a->rows + at;
 		for (int64_t i = 0; i < count; i++)
