@@ -120,10 +120,10 @@ static char *real_ancestor(const char *path)
 }
 
 /* A model folder is never changed: its manifest, and programs that read it, rely on its contents. */
-static enum status check_outside(const char *parent, const struct export_settings *settings, const struct saved_model *saved)
+static enum status check_outside(const char *parent, const struct export_settings *settings, const char *weights)
 {
 	char folder[PATH_BYTES];
-	path_folder(folder, saved->source.weights);
+	path_folder(folder, weights);
 	char *real = realpath(folder, NULL), *place = real_ancestor(parent);
 	bool inside = real && place && is_within(place, real);
 	free(real);
@@ -356,12 +356,20 @@ static enum status write_export(const struct export_settings *settings, const st
 {
 	char parent[PATH_BYTES], name[PATH_BYTES];
 	TRY(split_path(settings->out, parent, name));
-	TRY(check_outside(parent, settings, saved));
+	TRY(check_outside(parent, settings, saved->source.weights));
+	if (saved->source.base[0])
+		TRY(check_outside(parent, settings, saved->source.base));
 	if (settings->to == TO_ONNX && text_ends_with(name, ".onnx")) {
 		struct onnx_model_content graph = onnx_content(saved);
 		return onnx_model_write(settings->out, &graph, ONNX_FILE_LIMIT);
 	}
 	return write_folder(settings, saved, parent, name, forms[settings->to]);
+}
+
+/* Whether the options ask for vectors of texts, which are made without a head. */
+static bool makes_vectors(const struct export_settings *settings)
+{
+	return settings->pooling != POOL_OPEN || settings->to == TO_SENTENCE_TRANSFORMERS;
 }
 
 /* Refuses options that would have no effect. */
@@ -379,16 +387,25 @@ static enum status check_export(struct options *options)
 		status = error_set(ERR_USAGE, "--calibrate has no effect with --to %s: only int8 tries layers on texts",
 				   options_text_of(options, &settings->to));
 		error_hint("leave --calibrate out, or export --to int8");
-	} else if (settings->normalize && settings->to == TO_TENSORFLOW) {
-		status = error_set(ERR_USAGE, "--normalize has no effect with --to tensorflow: the form has no vectors of texts");
-		error_hint("leave --normalize out, or export --to sentence_transformers");
+	} else if (settings->to == TO_TENSORFLOW && (settings->normalize || settings->pooling != POOL_OPEN)) {
+		const char *name = settings->normalize ? "normalize" : "pooling";
+		status = error_set(ERR_USAGE, "--%s has no effect with --to tensorflow: the form has no vectors of texts", name);
+		error_hint("leave --%s out, or export --to sentence_transformers", name);
+	} else if (makes_vectors(settings) && settings->head && options_given(options, "head")) {
+		status = error_set(ERR_USAGE, "--head has no effect with %s: vectors of texts come from the encoder",
+				   settings->pooling != POOL_OPEN ? "--pooling" : "--to sentence_transformers");
+		error_hint("leave one of the two out");
 	}
 	return options_blame(options, status);
 }
 
 /* To be called once the folder is read and --pooling settled. */
-static enum status check_normalize(const struct export_settings *settings, const struct saved_model *saved)
+static enum status check_vectors(const struct export_settings *settings, const struct saved_model *saved, bool pools_nothing)
 {
+	if (pools_nothing && settings->to == TO_SENTENCE_TRANSFORMERS && settings->pooling == POOL_OPEN)
+		return error_hinted(
+			error_set(ERR_USAGE, "'%s' pools nothing, as cross-encoders do, which score pairs", settings->model),
+			"choose with --pooling what becomes a text's vector");
 	if (!settings->normalize || saved->sentences.pooling)
 		return OK;
 	return error_hinted(
@@ -401,14 +418,14 @@ static enum status run_export(struct options *options)
 	const struct export_settings *settings = options->settings;
 	struct saved_model saved = {0};
 	TRY(check_new(settings->out));
-	bool vectors = settings->pooling != POOL_OPEN || settings->to == TO_SENTENCE_TRANSFORMERS;
-	enum status status = saved_model_read(&saved, settings->model, settings->head && !vectors);
+	enum status status = saved_model_read(&saved, settings->model, settings->head && !makes_vectors(settings));
+	bool pools_nothing = saved.sentences.found && !saved.sentences.pooling;
 	settle_pooling(settings, &saved);
 	if (status == OK && saved.sentences.pooling == POOLING_SPLADE && !model_heads_predict(&saved.heads))
 		status = error_hinted(error_set(ERR_USAGE, "'%s' weighs words (SPLADE): it makes no vectors", settings->model),
 				      "--to transformers keeps its masked-word head and its files for sentence-transformers");
 	if (status == OK)
-		status = check_normalize(settings, &saved);
+		status = check_vectors(settings, &saved, pools_nothing);
 	if (status == OK)
 		status = write_export(settings, &saved);
 	if (status == OK)

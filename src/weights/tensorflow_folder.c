@@ -12,6 +12,17 @@
 
 #define PREFIX "bert_model.ckpt"
 
+/* Google's classifiers read the pooler, or every row: a head that reads something else would get an untrained pooler. */
+static enum status check_heads(const struct model_heads *heads)
+{
+	for (int h = 0; h < heads->count; h++)
+		if (heads->head[h].joined > 1 || (heads->head[h].input == INPUT_FIRST_ROW && !heads->head[h].pooled))
+			return error_hinted(
+				error_set(ERR_USAGE, "Google's code has no head like that of a %s", heads->architecture),
+				"--no_head exports the encoder alone");
+	return OK;
+}
+
 /* Google's code computes BERT only, not with SiLU, and splits texts in BERT's way. */
 static enum status check_form(const struct model_config *config, const struct vocab *vocab)
 {
@@ -107,6 +118,7 @@ enum status tensorflow_folder_save(const char *folder, const struct model_folder
 	static const char state[] = "model_checkpoint_path: \"" PREFIX "\"\nall_model_checkpoint_paths: \"" PREFIX "\"\n";
 	char path[PATH_BYTES];
 	TRY(check_form(&content->model->config, content->vocab));
+	TRY(check_heads(&content->model->heads));
 	TRY(save_checkpoint(folder, content, step));
 	TRY(save_config(folder, &content->model->config));
 	TRY(path_join(path, folder, "checkpoint"));

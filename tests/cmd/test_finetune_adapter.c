@@ -62,6 +62,8 @@ static void merged_models_answer_the_same(void **state)
 	struct buffer answers = {0};
 	snprintf(run, sizeof run, "%s/classification-lora/metrics.jsonl", test_folder);
 	double loss = metric_at(run, 6, "eval_loss"), accuracy = metric_at(run, 6, "eval_accuracy");
+	assert_program(ERR_USAGE, "which is never written to",
+		       "export --model %s/classification-lora --to onnx --out %s/base/final/x", test_folder, test_folder);
 	assert_program(0, "", "export --model %s/classification-lora --to transformers --out %s/merged", test_folder,
 		       test_folder);
 	for (int i = 0; i < 2; i++) {

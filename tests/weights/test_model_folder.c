@@ -393,6 +393,11 @@ static void tensorflow_folder_comes_back(void **state)
 		report = (struct model_folder_report){0};
 		free(slab);
 	}
+	/* Google's code would give a head that reads something else than the pooler a new one. */
+	model->heads.head[1].pooled = false;
+	assert_int_equal(tensorflow_folder_save(in_folder("google-tanh"), &all, 42), ERR_USAGE);
+	assert_string_equal(error_last()->message, "Google's code has no head like that of a BertForPreTraining");
+	model->heads.head[1].pooled = true;
 	model->config.hidden_act = before;
 	vocab_release(&vocab);
 }
