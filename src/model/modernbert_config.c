@@ -73,13 +73,15 @@ const char modernbert_members[] =
 
 enum status modernbert_config_read(struct model_config *config, const struct json *object, const char *name)
 {
-	const struct json *scaling = json_member(object, "rope_scaling");
+	const struct json *scaling = json_member(object, "rope_scaling"), *local = json_member(object, "local_rope_theta");
 	const char *pooling = "cls", *activation = "gelu";
 	int64_t window = 2 * (int64_t)config->attention.window;
 	if (scaling && scaling->kind != JSON_NULL)
 		return error_set(ERR_USAGE, "'%s': \"rope_scaling\" is given; bertc has rotary positions without it", name);
 	TRY(read_periods(config, object, name));
 	TRY(rotary_base_read(object, name, "global_rope_theta", FULL, &config->attention.global_base));
+	if (local && local->kind == JSON_NULL) /* in transformers 4: all layers have the same base */
+		config->attention.local_base = config->attention.global_base;
 	TRY(rotary_base_read(object, name, "local_rope_theta", SLIDING, &config->attention.local_base));
 	TRY(json_get_integer(object, name, "local_attention", 2, 1 << 20, &window));
 	config->attention.window = (int32_t)(window / 2);

@@ -9,7 +9,7 @@ enum status rotary_base_read(const struct json *object, const char *name, const 
 	const struct json *parameters = both && both->kind == JSON_OBJECT && kind ? json_member(both, kind) : both;
 	const char *type = "default";
 	double before;
-	if (old && old->kind != JSON_NULL) /* ModernBERT's local base may be null: the global one */
+	if (old && old->kind != JSON_NULL)
 		TRY(json_get_number(object, name, old_key, base));
 	before = *base;
 	if (parameters && parameters->kind == JSON_OBJECT) {

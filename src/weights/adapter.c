@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "formats/hub.h"
@@ -187,12 +188,22 @@ static enum status add_addition(struct adapter *adapter, const struct stored_ten
 	return OK;
 }
 
+/* transformers would leave such weights alone, and load the adapter and the base that it names. */
+static enum status tell_adapter_beside(const char *weights)
+{
+	char adapter[PATH_BYTES];
+	TRY(path_beside(adapter, weights, ADAPTER_WEIGHTS_FILE));
+	if (file_exists(adapter))
+		log_warning_once("'%s' is used without the adapter beside it, '" ADAPTER_WEIGHTS_FILE "'", weights);
+	return OK;
+}
+
 enum status adapter_open(struct adapter *out, const char *weights)
 {
 	int64_t capacity = 0;
 	TRY(adapter_config_read(&out->config, weights));
 	if (!out->config.base[0])
-		return OK;
+		return tell_adapter_beside(weights);
 	TRY(manifest_verify_file(weights));
 	TRY(weights_file_open(&out->file, weights));
 	if (out->file.count == 0)

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include "test.h"
 #include "base/buffer.h"
+#include "formats/weights/torch_file.h"
 #include "formats/zip.h"
 
 struct entry {
@@ -248,6 +249,24 @@ static void malice_is_refused(void **state)
 	buffer_release(&bytes);
 }
 
+/* torch.save writes one, and PyTorch refuses such an archive. */
+static void two_dictionaries_are_refused(void **state)
+{
+	static const struct entry entries[] = {
+		{"b/data.pkl", "\x80\2}.", 0x89deb73d, 4, 4, 0, 0, -1},
+		{"a/data.pkl", "\x80\2}.", 0x89deb73d, 4, 4, 0, 0, -1},
+	};
+	static const char *const parts[] = {"neither a dictionary of tensors", "data.pkl in two folders"};
+	struct buffer bytes = {0};
+	struct torch_file file;
+	for (int count = 1; count <= 2; count++) {
+		make(&bytes, entries, count);
+		assert_ok(file_write(test_path("x.pt"), bytes.data, bytes.size));
+		assert_error(ERR_DATA, parts[count - 1], torch_file_open(&file, test_path("x.pt")));
+	}
+	buffer_release(&bytes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -255,6 +274,7 @@ int main(void)
 		cmocka_unit_test(large_archives),
 		cmocka_unit_test(forged_places_are_refused),
 		cmocka_unit_test(malice_is_refused),
+		cmocka_unit_test(two_dictionaries_are_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

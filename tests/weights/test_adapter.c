@@ -3,6 +3,7 @@
 #include "test.h"
 #include <math.h>
 #include "base/file.h"
+#include "base/log.h"
 #include "formats/safetensors.h"
 #include "model/golden.h"
 #include "model/low_rank.h"
@@ -236,6 +237,11 @@ static void what_does_not_fit_is_named(void **state)
 	}
 }
 
+static void take_warning(void *context, const char *message)
+{
+	snprintf(context, 512, "%s", message);
+}
+
 /* Writes an adapter of a RoBERTa with one pair of matrices, or with none (rank 0), and a note on its base. */
 static void write_pair(int64_t rank, int64_t rows, int64_t columns, const char *note)
 {
@@ -290,6 +296,22 @@ static void shapes_and_bases_are_compared(void **state)
 	drop(&loaded);
 }
 
+/* Weights beside an adapter are used without it, where transformers would use the adapter. */
+static void an_adapter_beside_weights_is_named(void **state)
+{
+	struct adapter adapter = {0};
+	char said[512] = "";
+	write_pair(2, 8, 8, NULL);
+	log_warnings_to(take_warning, said);
+	assert_ok(adapter_open(&adapter, test_path(ADAPTER_WEIGHTS_FILE)));
+	assert_string_equal(said, "");
+	adapter_close(&adapter);
+	assert_ok(adapter_open(&adapter, test_path("model.safetensors")));
+	log_warnings_to(NULL, NULL);
+	assert_null(adapter.file.tensors);
+	assert_non_null(strstr(said, "model.safetensors' is used without the adapter beside it"));
+}
+
 /* A classifier of no values that claims any number of classes. */
 static void classes_need_values(void **state)
 {
@@ -319,7 +341,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(peft_merges_the_same),       cmocka_unit_test(gradients_equal_those_of_peft),
 		cmocka_unit_test(what_does_not_fit_is_named), cmocka_unit_test(shapes_and_bases_are_compared),
-		cmocka_unit_test(classes_need_values),
+		cmocka_unit_test(classes_need_values),        cmocka_unit_test(an_adapter_beside_weights_is_named),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

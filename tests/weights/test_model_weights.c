@@ -300,7 +300,16 @@ static void missing_files_are_named(void **state)
 	assert_ok(file_read(GOLDEN "bert_tiny.ckpt.index", 1 << 20, &index));
 	assert_ok(file_write(test_path("alone.index"), index.data, index.size));
 	buffer_release(&index);
-	struct loaded loaded = load(test_path("alone"), &config, &as_it_is);
+	static const char pointer[] = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 438000000\n";
+	struct loaded loaded;
+	for (int i = 0; i < 2; i++) {
+		const char *name = test_path(i ? "pointer.safetensors" : "pointer.bin");
+		assert_ok(file_write(name, pointer, strlen(pointer)));
+		loaded = load(name, &config, &as_it_is);
+		assert_error(ERR_DATA, "a pointer of Git LFS", loaded.status);
+		drop(&loaded);
+	}
+	loaded = load(test_path("alone"), &config, &as_it_is);
 	assert_error(ERR_USAGE, "alone.data-00000-of-00001", loaded.status);
 	drop(&loaded);
 	static const struct {

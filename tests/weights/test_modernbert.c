@@ -19,6 +19,8 @@ static void both_forms_are_read(void **state)
 			     &config));
 	assert_true(config.attention.global_base == 1e6 && config.attention.local_base == 5e4 && config.mean_pooling);
 	assert_true(config.attention.period == 2 && config.attention.window == 16 && !config.no_bias.norm);
+	REQUIRE(parse_config("modernbert", "\"global_rope_theta\": 8e4, \"local_rope_theta\": null", &config));
+	assert_true(config.attention.global_base == 8e4 && config.attention.local_base == 8e4);
 	REQUIRE(parse_config("modernbert",
 			     "\"num_hidden_layers\": 3, \"layer_types\": [\"full_attention\", \"sliding_attention\", "
 			     "\"full_attention\"], \"rope_parameters\": {\"full_attention\": {\"rope_theta\": 1e6}}",

@@ -81,13 +81,17 @@ static const struct zip_entry *archive_entry(const struct torch_file *file, cons
 /* The folder that contains all entries, including its '/': the one with data.pkl. */
 static enum status archive_folder(const struct torch_file *file, char out[PATH_BYTES])
 {
+	out[0] = '\0';
 	for (int64_t i = 0; i < file->zip.count; i++) {
 		const char *name = file->zip.entries[i].name, *slash = strchr(name, '/');
-		if (slash && strcmp(slash, "/data.pkl") == 0) {
-			snprintf(out, PATH_BYTES, "%.*s", (int)(slash + 1 - name), name);
-			return OK;
-		}
+		if (!slash || strcmp(slash, "/data.pkl") != 0)
+			continue;
+		if (out[0])
+			return error_set(ERR_DATA, "'%s': a zip archive with data.pkl in two folders", file->path);
+		snprintf(out, PATH_BYTES, "%.*s", (int)(slash + 1 - name), name);
 	}
+	if (out[0])
+		return OK;
 	return error_hinted(error_set(ERR_DATA, "'%s': a zip archive without data.pkl: not written by torch.save", file->path),
 			    "give a file of weights: model.safetensors, pytorch_model.bin, a .pt file");
 }

@@ -93,6 +93,7 @@ static enum status add_bundle(struct weights_file *file, struct weights_part *pa
 /* The format of a file, by its first bytes; TensorFlow indexes are recognized by name. */
 static enum status file_format(const char *path, enum weights_format *out)
 {
+	static const char pointer[] = "version https://git-lfs";
 	struct file_map map;
 	*out = WEIGHTS_TENSORFLOW;
 	if (text_ends_with(path, ".index"))
@@ -100,7 +101,10 @@ static enum status file_format(const char *path, enum weights_format *out)
 	TRY(file_map_open(&map, path));
 	enum status status = OK;
 	*out = torch_file_is(map.data, map.size) ? WEIGHTS_TORCH : WEIGHTS_SAFETENSORS;
-	if (*out == WEIGHTS_SAFETENSORS && !text_ends_with(path, ".safetensors") && (map.size < 9 || map.data[8] != '{')) {
+	if (map.size >= sizeof pointer && memcmp(map.data, pointer, strlen(pointer)) == 0) {
+		status = error_set(ERR_DATA, "'%s': a pointer of Git LFS in place of the file", path);
+		error_hint("`git lfs pull` in its folder fetches the file");
+	} else if (*out == WEIGHTS_SAFETENSORS && !text_ends_with(path, ".safetensors") && (map.size < 9 || map.data[8] != '{')) {
 		status = error_set(ERR_DATA, "'%s': neither safetensors nor a file of torch.save", path);
 		error_hint("weights are read from safetensors, PyTorch's .bin and .pt, and TensorFlow checkpoints (.index and "
 			   ".data)");
