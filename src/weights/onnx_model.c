@@ -543,7 +543,6 @@ static struct pooling *pooling_of(struct builder *b, struct onnx_value hidden)
 		return p;
 	struct onnx_value last = onnx_integers(&b->graph, "/pooling/columns", (const int64_t[]){2}, 1, 1);
 	p->hidden = hidden;
-	p->rows = onnx_integers(&b->graph, "/pooling/rows", (const int64_t[]){1}, 1, 1);
 	p->mask = apply_with(b, "Cast", "/pooling/mask_float", "to", ONNX_FLOAT, VALUES(b->attention_mask));
 	p->mask = apply(b, "Unsqueeze", "/pooling/mask", VALUES(p->mask, last));
 	return p;
@@ -589,9 +588,11 @@ static struct onnx_value pooled_last(struct builder *b, struct pooling *p)
 }
 
 /* sum(w x) / sum(w), where w is the mask or the token numbers; `root`: divided by sqrt(sum(w)) instead. */
-static struct onnx_value pooled_mean(struct builder *b, const struct pooling *p, const char *place, struct onnx_value weights,
+static struct onnx_value pooled_mean(struct builder *b, struct pooling *p, const char *place, struct onnx_value weights,
 				     bool root)
 {
+	if (!p->rows.name[0])
+		p->rows = onnx_integers(&b->graph, "/pooling/rows", (const int64_t[]){1}, 1, 1);
 	struct onnx_value sum = apply(b, "Mul", name_of(b, "/pooling/%s/tokens", place), VALUES(p->hidden, weights));
 	sum = summed(b, name_of(b, "/pooling/%s/sum", place), sum, p->rows);
 	struct onnx_value count = summed(b, name_of(b, "/pooling/%s/count", place), weights, p->rows);

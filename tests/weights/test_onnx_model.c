@@ -365,6 +365,10 @@ static void encoder_with_every_pooling(void **state)
 	assert_int_equal(facts->erf, 0);
 	assert_int_equal(facts->tanh, 3); /* two layers and the pooler */
 	release(facts);
+	for (int mode = 0; mode < POOLING_MODES; mode++) { /* each without what only others need */
+		content.pooling = 1u << mode;
+		release(write_and_read(&content));
+	}
 	drop_content(&content);
 }
 
