@@ -98,6 +98,8 @@ def _batch_rows(batches: Iterable[Any]) -> Iterator[Row]:
 
 
 def _column_rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[Row]:
+    if texts := [name for name, values in columns.items() if isinstance(values, str)]:
+        raise TypeError(f"the column {texts[0]!r} is a text, not a list of values; a single row is [{{...}}]")
     sizes = {name: len(values) for name, values in columns.items()}
     if len(set(sizes.values())) > 1:
         raise ValueError(f"the columns differ in length: {sizes}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import glob
 import json
+import numbers
 import os
 import select
 import shutil
@@ -23,6 +24,8 @@ Callback = Callable[[Record], object]
 
 _STOPPED = 75  # saved on request
 _POLL_SECONDS = 0.2
+# What stands in a command as it is; the numbers may be NumPy's.
+_WORDS = (str, os.PathLike, numbers.Real)
 # Options whose values the program takes as one, with commas.
 _JOINED = {"labels", "label_column", "label_column_name", "negative_column", "markers", "init_layers", "distill_layers"}
 
@@ -72,7 +75,7 @@ def _arguments(options: Mapping[str, Any], room: str, sets: list[tuple[Dataset, 
     def place(name: str, value: Any) -> str:
         if isinstance(value, bool):
             return str(value).lower()
-        if isinstance(value, (str, os.PathLike, int, float)):
+        if isinstance(value, _WORDS):
             return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
         path = os.path.join(room, f"{name}{len(sets) or ''}.jsonl")
         sets.append((value if isinstance(value, Dataset) else Dataset(value), path))
@@ -83,7 +86,7 @@ def _arguments(options: Mapping[str, Any], room: str, sets: list[tuple[Dataset, 
             sign = ":" if name == "class_weights" else "="
             values = [key + sign + item for key, part in value.items() for item in places(name, part)]
             return [",".join(values)] if name == "class_weights" else values
-        if isinstance(value, (list, tuple)) and all(isinstance(item, (str, os.PathLike, int, float, Dataset)) for item in value):
+        if isinstance(value, (list, tuple)) and all(isinstance(item, (*_WORDS, Dataset)) for item in value):
             values = [place(name, item) for item in value]
             return [",".join(values)] if name in _JOINED else values
         return [place(name, value)]

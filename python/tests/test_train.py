@@ -11,10 +11,11 @@ import tempfile
 import threading
 import time
 import unittest
+from fractions import Fraction
 from typing import Any
 
 import bertc
-from bertc._train import _Metrics
+from bertc._train import _arguments, _Metrics
 
 try:
     answers = bertc.Model is not None
@@ -70,6 +71,11 @@ class Training(unittest.TestCase):
         again = finetune("results", train=path, dev={"a": ROWS, "b": path}, test=ROWS, log_steps=1, callback=records.append)
         self.assertEqual(len(losses(records)), results["step"], "a finished run logs nothing")
         self.assertEqual(again["eval_a_accuracy"], results["eval_a_accuracy"])
+
+    def test_numbers_of_any_type(self) -> None:
+        sets: list[tuple[bertc.Dataset, str]] = []
+        arguments = _arguments({"seed": Fraction(2), "labels": [Fraction(1), 2]}, "", sets)
+        self.assertEqual((arguments, sets), (["--seed=2", "--labels=1,2"], []))
 
     def test_same_as_the_command(self) -> None:
         path = folder("command.jsonl")
@@ -195,6 +201,7 @@ class Datasets(unittest.TestCase):
             (TypeError, "row 0: a value of the type bytes", [{"text": b"a"}]),
             (ValueError, "row 1: .*lone surrogate", ["a", "\ud800"]),
             (ValueError, "the columns differ in length", {"text": ["a"], "label": []}),
+            (TypeError, "'text' is a text, not a list", {"text": "fine", "label": "good"}),
             (ValueError, "not a Parquet", "a.tsv"),
             (TypeError, "made of rows, not of int", 3),
         ):
