@@ -8,6 +8,7 @@
 #include <zlib.h>
 #include <zstd.h>
 #include "base/buffer.h"
+#include "formats/line_ends.h"
 #include "formats/stream.h"
 #include "formats/text_file.h"
 #include "test.h"
@@ -449,7 +450,7 @@ static void test_returns_in_pieces(void **state)
 	close(ends[0]);
 	assert_int_equal(line_reader_open(&reader, "-", 100), OK);
 	while (line_reader_next(reader, &line, &size, &continues, &end) == OK && !end) {
-		buffer_append(&got, line, size);
+		buffer_append(&got, line, line_ends_trim(line, size)); /* if pieces came together, a CR is still there */
 		buffer_char(&got, '|');
 	}
 	line_reader_close(reader);
