@@ -24,6 +24,12 @@ def of_pattern(pattern):
     return set(CODE_POINTS) - left
 
 
+def whitespace():
+    """Code points that Whitespace has within words: its expressions, and those of added tokens, have another \\w than Split's."""
+    pieces = pre_tokenizers.Whitespace().pre_tokenize_str(" ".join(f"a{chr(c)}b" for c in CODE_POINTS))
+    return {ord(word[1]) for word, _ in pieces if len(word) == 3}
+
+
 def numeric():
     """Code points that Digits isolates."""
     text = "a".join(map(chr, CODE_POINTS))
@@ -33,7 +39,7 @@ def numeric():
 
 def rows():
     flags = dict.fromkeys(CODE_POINTS, 0)
-    classes = {LETTER: of_pattern(r"\p{L}"), NUMBER: of_pattern(r"\p{N}"), WORD: of_pattern(r"\w"), SPACE: of_pattern(r"\s"),
+    classes = {LETTER: of_pattern(r"\p{L}"), NUMBER: of_pattern(r"\p{N}"), WORD: whitespace(), SPACE: of_pattern(r"\s"),
                NUMERIC: numeric()}
     for flag, members in classes.items():
         for c in members:

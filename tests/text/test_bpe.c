@@ -349,12 +349,52 @@ static void test_long_words(void **state)
 	vocab_release(&vocab);
 }
 
+/* Tokens, each as id:begin:end, of a tokenizer.json; those expected are Hugging Face's. */
+static void tokenizes(const char *json, const char *text, const char *expected)
+{
+	struct vocab vocab;
+	struct tokenizer *tokenizer;
+	struct tokens tokens = {0};
+	struct buffer found = {0};
+	assert_ok(file_write(test_path("tokenizer.json"), json, strlen(json)));
+	open_tokenizer(test_path("tokenizer.json"), &vocab, &tokenizer);
+	assert_ok(tokenizer_encode(tokenizer, text, strlen(text), &tokens));
+	for (int64_t i = 0; i < tokens.count; i++)
+		buffer_format(&found, "%s%d:%u:%u", i ? " " : "", tokens.ids[i], tokens.begin[i], tokens.end[i]);
+	assert_string_equal(buffer_string(&found), expected);
+	buffer_release(&found);
+	tokens_release(&tokens);
+	tokenizer_close(tokenizer);
+	vocab_release(&vocab);
+}
+
+#define FEW_ENTRIES                                                                                                              \
+	"\"model\":{\"type\":\"BPE\",\"unk_token\":\"u\",\"merges\":[],"                                                         \
+	"\"vocab\":{\"u\":0,\" \":1,\"a\":2,\"\xE4\xB8\xAD\":3,\"<s>\":4,\"</s>\":5}}}"
+
+static void test_odd_characters(void **state)
+{
+	(void)state;
+	/* Words of Whitespace: superscripts and fractions are none, joiners are. */
+	tokenizes("{\"pre_tokenizer\":{\"type\":\"Whitespace\"},\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"u\","
+		  "\"continuing_subword_prefix\":\"##\",\"max_input_chars_per_word\":100,\"vocab\":{\"u\":0}}}",
+		  "m\u00B2 1\u00BD a\u200Cb x\u200D", "0:0:1 0:1:3 0:4:5 0:5:7 0:8:13 0:14:18");
+	/* Spaces that BertNormalizer puts beside an ideograph have its place. */
+	tokenizes("{\"normalizer\":{\"type\":\"BertNormalizer\",\"lowercase\":false},\"pre_tokenizer\":null," FEW_ENTRIES,
+		  "a\u4E2Da\u4E2D\u4E2D", "2:0:1 1:1:4 3:1:4 1:1:4 2:4:5 1:5:8 3:5:8 1:5:8 1:8:11 3:8:11 1:8:11");
+	/* White space is trimmed as a byte's space is. */
+	tokenizes("{\"post_processor\":{\"type\":\"RobertaProcessing\",\"sep\":[\"</"
+		  "s>\",5],\"cls\":[\"<s>\",4],\"trim_offsets\":true,"
+		  "\"add_prefix_space\":false}," FEW_ENTRIES,
+		  " a", "1:1:1 2:1:2");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_golden),   cmocka_unit_test(test_learned),    cmocka_unit_test(test_learned_folder),
 		cmocka_unit_test(test_decoders), cmocka_unit_test(test_pair_files), cmocka_unit_test(test_refused_templates),
-		cmocka_unit_test(test_refused),  cmocka_unit_test(test_long_words),
+		cmocka_unit_test(test_refused),  cmocka_unit_test(test_long_words), cmocka_unit_test(test_odd_characters),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -3,10 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 #include "base/memory.h"
-#include "text/python_text.h"
 #include "text/tokenizer/chain.h"
+#include "text/tokenizer/character_classes.h"
 #include "text/utf8.h"
 
 /* ---- Patterns ---- */
@@ -55,6 +54,7 @@ enum status added_tokens_init(struct added_tokens *out, const struct vocab *voca
 	*out = (struct added_tokens){.plain = {.count = 0}};
 	if (vocab->added_count == 0 && !chain)
 		return OK;
+	character_classes_prepare();
 	TRY_GOTO(memory_new(&out->plain.items, vocab->added_count + SPECIAL_TOKENS, sizeof *out->plain.items, "added tokens"),
 		 done);
 	TRY_GOTO(memory_new(&out->normalized.items, vocab->added_count, sizeof *out->normalized.items, "added tokens"), done);
@@ -132,41 +132,21 @@ static const struct added_pattern *longest_at(const struct added_patterns *patte
 	return found;
 }
 
-/* What \w matches in Hugging Face's tokenizers: letters, marks, digits, and underscores of all kinds. */
-static bool is_word(uint32_t c)
+static bool has_class(uint32_t c, uint8_t class)
 {
-	switch (c == UTF8_INVALID ? UTF8PROC_CATEGORY_CN : utf8proc_category((utf8proc_int32_t)c)) {
-	case UTF8PROC_CATEGORY_LU:
-	case UTF8PROC_CATEGORY_LL:
-	case UTF8PROC_CATEGORY_LT:
-	case UTF8PROC_CATEGORY_LM:
-	case UTF8PROC_CATEGORY_LO:
-	case UTF8PROC_CATEGORY_MN:
-	case UTF8PROC_CATEGORY_MC:
-	case UTF8PROC_CATEGORY_ME:
-	case UTF8PROC_CATEGORY_ND:
-	case UTF8PROC_CATEGORY_NL:
-	case UTF8PROC_CATEGORY_PC: return true;
-	default: return c >= 0x24B6 && c <= 0x24E9; /* letters in circles */
-	}
-}
-
-/* What \s matches there. */
-static bool is_space(uint32_t c)
-{
-	return c != UTF8_INVALID && python_is_space(c) && !(c >= 0x1C && c <= 0x1F);
+	return c != UTF8_INVALID && character_classes[c] & class;
 }
 
 static bool word_before(const char *text, size_t at)
 {
 	uint32_t c;
-	return at > 0 && utf8_decode_last(text, at, &c) > 0 && is_word(c);
+	return at > 0 && utf8_decode_last(text, at, &c) > 0 && has_class(c, CLASS_WORD);
 }
 
 static bool word_after(const char *text, size_t size, size_t at)
 {
 	uint32_t c;
-	return at < size && utf8_decode(text + at, size - at, &c) > 0 && is_word(c);
+	return at < size && utf8_decode(text + at, size - at, &c) > 0 && has_class(c, CLASS_WORD);
 }
 
 static size_t skip_space_before(const char *text, size_t at, size_t from)
@@ -174,7 +154,7 @@ static size_t skip_space_before(const char *text, size_t at, size_t from)
 	uint32_t c;
 	for (size_t length; at > from; at -= length) {
 		length = utf8_decode_last(text + from, at - from, &c);
-		if (!is_space(c))
+		if (!has_class(c, CLASS_SPACE))
 			break;
 	}
 	return at;
@@ -185,7 +165,7 @@ static size_t skip_space_after(const char *text, size_t size, size_t at)
 	uint32_t c;
 	for (size_t length; at < size; at += length) {
 		length = utf8_decode(text + at, size - at, &c);
-		if (!is_space(c))
+		if (!has_class(c, CLASS_SPACE))
 			break;
 	}
 	return at;

@@ -43,13 +43,16 @@ static enum status run_normalizer(const struct stage *stage, struct chain_run *r
 {
 	struct normalized_text *out = chain_buffer(run, stage);
 	TRY(normalized_text_make(out, stage->own, word->text, 0, word->size));
+	bool is_before = false; /* the last of the spaces that were put on both sides of an ideograph, and have its place */
 	for (int64_t i = 0; i < out->size; i++) {
-		uint32_t begin = out->begins[i], end = out->ends[i];
-		if (begin == end) { /* a space beside an ideograph */
-			out->begins[i] = out->ends[i] =
-				begin < word->size && word->begins ? word->begins[begin] : word->begin + begin;
+		bool is_inserted = out->begins[i] == out->ends[i];
+		is_before = is_inserted ? !is_before : is_before;
+		if (is_inserted && !is_before) {
+			out->begins[i] = out->begins[i - 1];
+			out->ends[i] = out->ends[i - 1];
 			continue;
 		}
+		uint32_t begin = out->begins[i + is_inserted], end = out->ends[i + is_inserted];
 		out->begins[i] = word->begins ? word->begins[begin] : word->begin + begin;
 		out->ends[i] = word->begins ? word->ends[end - 1] : word->begin + end;
 	}

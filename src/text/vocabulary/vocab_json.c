@@ -13,6 +13,7 @@
 #include "text/tokenizer/sentencepiece_file.h"
 #include "text/tokenizer/post_processor.h"
 #include "text/tokenizer/token_files.h"
+#include "text/unicode.h"
 #include "text/vocab_json.h"
 
 #define FILE_LIMIT ((size_t)256 << 20)
@@ -220,21 +221,33 @@ static enum status set_prefix(struct vocab *vocab, const struct json *root, cons
 	return OK;
 }
 
+/* White space, or the character that stands for a space as a byte. */
+static bool is_trimmed(uint32_t c)
+{
+	return c == 0x120 || unicode_is_space(c);
+}
+
 /* The spaces at both ends of each entry. */
 static enum status count_spaces(struct vocab *vocab)
 {
-	static const char space[] = "\xC4\xA0";
 	struct offset_trimming *trimming = &vocab->chain->trimming;
 	if (!trimming->is_on)
 		return OK;
 	TRY(memory_new(&trimming->spaces, 2 * (int64_t)vocab->count, 1, "entries of a vocabulary"));
 	for (int32_t i = 0; i < vocab->count; i++) {
-		const char *text = vocab->text[i], *end = text + vocab->size[i];
+		const char *text = vocab->text[i];
 		uint8_t *counts = &trimming->spaces[2 * (size_t)i];
-		for (; end - text >= 2 && memcmp(text, space, 2) == 0 && counts[0] < UINT8_MAX; text += 2)
-			counts[0]++;
-		for (text = vocab->text[i]; end - text >= 2 && memcmp(end - 2, space, 2) == 0 && counts[1] < UINT8_MAX; end -= 2)
-			counts[1]++;
+		uint32_t c;
+		for (size_t at = 0; at < vocab->size[i] && counts[0] < UINT8_MAX; counts[0]++) {
+			at += utf8_decode(text + at, vocab->size[i] - at, &c);
+			if (!is_trimmed(c))
+				break;
+		}
+		for (size_t end = vocab->size[i]; end > 0 && counts[1] < UINT8_MAX; counts[1]++) {
+			end -= utf8_decode_last(text, end, &c);
+			if (!is_trimmed(c))
+				break;
+		}
 	}
 	return OK;
 }
