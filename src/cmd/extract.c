@@ -111,9 +111,6 @@ static void report(struct corpus *corpus, const struct output *output, double se
 	log_note("%s, %s, %s of text from %s", format_counted(a, counts->documents, "document", "documents"),
 		 format_counted(b, counts->sentences, "sentence", "sentences"), format_size(c, (double)output->bytes),
 		 format_size(d, (double)counts->bytes));
-	if (counts->other_records > 0)
-		log_note("skipped: %s of %s records, which hold no text or are not articles",
-			 format_count(a, counts->other_records), format_count(b, counts->records));
 	corpus_note_oddities(corpus);
 	log_note("took %s, %s/s", format_duration(a, seconds), format_size(b, (double)counts->bytes / seconds));
 }

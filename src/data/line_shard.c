@@ -7,6 +7,7 @@
 #include "data/shard.h"
 #include "formats/stream.h"
 #include "text/input_form.h"
+#include "text/python_text.h"
 #include "text/utf8.h"
 
 #define LINE_BYTES_MAX ((size_t)64 << 20)
@@ -22,19 +23,12 @@ struct lines {
 	int64_t bytes_before; /* of files already read */
 };
 
-/* Python's str.isspace(). */
-static bool is_python_space(uint32_t c)
-{
-	return (c >= '\t' && c <= '\r') || (c >= 0x1c && c <= ' ') || c == 0x85 || c == 0xa0 || c == 0x1680 ||
-	       (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
-}
-
 static bool is_blank(const char *line, size_t size)
 {
 	for (size_t i = 0; i < size;) {
 		uint32_t c;
 		i += utf8_decode(line + i, size - i, &c);
-		if (!is_python_space(c))
+		if (!python_is_space(c))
 			return false;
 	}
 	return true;
@@ -49,7 +43,7 @@ static void mark_continuations(struct lines *lines, const char *line)
 		for (size_t at = tokens->end[i - 1]; at < tokens->begin[i] && !apart;) {
 			uint32_t c;
 			at += utf8_decode(line + at, tokens->begin[i] - at, &c);
-			apart = is_python_space(c);
+			apart = python_is_space(c);
 		}
 		if (!apart)
 			tokens->ids[i] += lines->vocab_size;

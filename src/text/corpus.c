@@ -33,9 +33,10 @@
 #ifndef DOCUMENT_LIMIT
 #define DOCUMENT_LIMIT ((size_t)16 << 20) /* a longer record is divided into several */
 #endif
-#define DAMAGE_SAID 5   /* damaged places reported one by one */
-#define FILES_LISTED 20 /* files whose forms are reported one by one */
-#define NOTICES_MOST 5  /* warnings about files that are not just text */
+#define DAMAGE_SAID 5     /* damaged places reported one by one */
+#define FILES_LISTED 20   /* files whose forms are reported one by one */
+#define NOTICES_MOST 5    /* warnings about files that are not just text */
+#define TEXTLESS_SHARE 10 /* warn if more than one JSON record in so many has no text */
 
 struct corpus {
 	struct name_list files;
@@ -168,7 +169,11 @@ static void note_unlisted_files(const struct corpus *corpus)
 void corpus_note_oddities(const struct corpus *corpus)
 {
 	struct buffer oddities = {0};
+	char others[FORMAT_BYTES], all[FORMAT_BYTES];
 	note_unlisted_files(corpus);
+	if (corpus->counts.other_records > 0)
+		log_note("skipped: %s of %s records, which hold no text or are not articles",
+			 format_count(others, corpus->counts.other_records), format_count(all, corpus->counts.records));
 	corpus_describe_oddities(corpus, &oddities);
 	if (oddities.size > 0)
 		log_note("in the text: %s", buffer_string(&oddities));
@@ -368,7 +373,7 @@ static enum status take_text(void *context, const char *bytes, size_t size)
 		for (cut = record->size; cut > record->size / 2 && record->data[cut - 1] != ' ';)
 			cut--;
 	if (cut == record->size / 2)
-		for (cut = record->size; cut > record->size - 4 && ((unsigned char)record->data[cut - 1] & 0x80);)
+		for (cut = record->size - 1; cut > record->size - 4 && ((unsigned char)record->data[cut] & 0xC0) == 0x80;)
 			cut--;
 	corpus->counts.document_cuts++;
 	TRY(add_record(corpus, cut, NULL));
@@ -645,9 +650,16 @@ static enum status read_lines(struct corpus *corpus)
 	return OK;
 }
 
-/* A file with records, but none of them usable, must be a mistake of the user. */
+/* A file with records, but none of them usable, must be a mistake of the user; JSON with few of them probably is, too. */
 static enum status check_records(struct corpus *corpus)
 {
+	char without[FORMAT_BYTES], all[FORMAT_BYTES];
+	if (corpus->input == INPUT_JSON && corpus->file_used > 0 && !corpus->settings.quiet && corpus->notices < NOTICES_MOST &&
+	    corpus->file_used < corpus->file_records - corpus->file_records / TEXTLESS_SHARE)
+		log_warning("'%s': %s of its %s records have no text under \"%s\" and are left out%s", corpus->path,
+			    format_count(without, corpus->file_records - corpus->file_used),
+			    format_count(all, corpus->file_records), corpus->text_key,
+			    ++corpus->notices == NOTICES_MOST ? "; further files of this sort are not named" : "");
 	if (corpus->file_used > 0 || corpus->file_records == 0)
 		return OK;
 	if (corpus->input == INPUT_JSON) {

@@ -37,8 +37,8 @@ const struct corpus_counts *corpus_counts(const struct corpus *corpus);
 /* One line about anything dropped, cut or odd ("3 files without text, 12 bytes that are not UTF-8"); "" if there was
  * nothing. */
 void corpus_describe_oddities(const struct corpus *corpus, struct buffer *out);
-/* Logs that line, if any, and a summary of the forms of files that were not reported one by one. Every command that reads a
- * corpus calls it afterwards. */
+/* Logs that line, if any, how many records were left out, and a summary of the forms of files that were not reported one by one.
+ * Every command that reads a corpus calls it afterwards. */
 void corpus_note_oddities(const struct corpus *corpus);
 /* Total size of all files (compressed where they are), or -1 if unknown (standard input); and bytes read so far. */
 int64_t corpus_total_bytes(const struct corpus *corpus);

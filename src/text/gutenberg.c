@@ -71,13 +71,15 @@ static bool is_credit(const char *line, size_t size)
 	       starts(line, size, "Note: Project Gutenberg") || starts(line, size, "Note: Images of");
 }
 
-/* Removes the marks of _italics_ and =bold=. A '_' or '=' within a word stays. */
+/* Removes the marks of _italics_ and =bold=. A '_' or '=' within a word stays, and one by itself: x = y. */
 static size_t drop_marks(const char *line, size_t size, char *out)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < size; i++) {
-		bool inner = i > 0 && i + 1 < size && isalnum((unsigned char)line[i - 1]) && isalnum((unsigned char)line[i + 1]);
-		if ((line[i] == '_' || line[i] == '=') && !inner)
+		unsigned char before = i > 0 ? (unsigned char)line[i - 1] : ' ';
+		unsigned char after = i + 1 < size ? (unsigned char)line[i + 1] : ' ';
+		bool is_text = (isalnum(before) && isalnum(after)) || (isspace(before) && isspace(after));
+		if ((line[i] == '_' || line[i] == '=') && !is_text)
 			continue;
 		out[count++] = line[i];
 	}

@@ -15,7 +15,8 @@
 #include "text/sentence_words.h"
 #include "text/utf8.h"
 
-#define END_OF_TEXT 0 /* a character that never precedes a sentence */
+#define END_OF_TEXT 0    /* a character that never precedes a sentence */
+#define OPENING_BYTES 32 /* most bytes of quotes and brackets before the number of a list item */
 
 enum mark {
 	MARK_NONE,
@@ -302,7 +303,7 @@ static bool period_ends(const struct splitter *s, size_t begin, size_t period, s
 
 	/* The number of a list item or heading: "1. ", "2.3. ", "IV. ", "B. " at the very beginning. */
 	size_t first, after;
-	for (first = begin; first < word && (is_opening(character_at(s, first, &after)));)
+	for (first = begin; first < word && word - begin <= OPENING_BYTES && is_opening(character_at(s, first, &after));)
 		first = after;
 	if (first == word && ((letters == 0 && digits + dots <= 3 + dots) || (digits == 0 && roman == letters) ||
 			      (letters == 1 && digits == 0 && dots == 0)))

@@ -89,6 +89,10 @@ static void test_gutenberg(void **state)
 				   "season of Light, it was the season of Darkness.\n";
 	gives(put("book.txt", book), "", text);
 	assert_non_null(strstr(buffer_string(&program_errors), "read as gutenberg"));
+	/* An equals sign by itself is no mark. */
+	gives(put("formula.txt",
+		  "*** START OF THE PROJECT GUTENBERG EBOOK A ***\n\nHere E = m, _this_ is =bold=, and a_b.\n\nThe end.\n"),
+	      "--text_form paragraphs", "Here E = m, this is bold, and a_b.\n\nThe end.\n");
 	/* Read as plain text, the license is text. */
 	gives(test_path("book.txt"), "--input_form text --text_form documents -q",
 	      "The Project Gutenberg eBook of A Book\n\nThis eBook is for the use of anyone anywhere in the "

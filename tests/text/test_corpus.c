@@ -513,6 +513,28 @@ static void test_huge_lines(void **state)
 	corpus_close(NULL);
 }
 
+/* A record of ideographs that is divided between two of them, wherever the pieces that are read end. */
+static void test_huge_record(void **state)
+{
+	struct buffer text = {0};
+	struct corpus *corpus;
+	const struct document *document;
+	const char *path = test_path("ideographs.json");
+	(void)state;
+	buffer_text(&text, "{\"text\": \"a");
+	for (int i = 0; i < 17 << 20; i += 3)
+		buffer_text(&text, "\xe4\xb8\xad");
+	buffer_text(&text, "\"}");
+	assert_ok(file_write(path, text.data, text.size));
+	buffer_release(&text);
+	assert_ok(corpus_open(&corpus, &path, 1, &(struct corpus_settings){.quiet = true}));
+	while (corpus_next(corpus, &document) == OK && document)
+		;
+	assert_true(corpus_counts(corpus)->document_cuts > 0);
+	assert_int_equal(corpus_counts(corpus)->invalid_utf8_bytes, 0);
+	corpus_close(corpus);
+}
+
 /* A sentence with what separates it from the one before: a space or line end, a blank line (`paragraph`), or the end of
  * its document. */
 static void add_sentence(enum text_form form, int64_t number, bool paragraph, bool document, struct buffer *text,
@@ -584,6 +606,7 @@ int main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_unreadable_file),
 		cmocka_unit_test(test_huge_lines),
+		cmocka_unit_test(test_huge_record),
 		cmocka_unit_test(test_long_text),
 	};
 	return cmocka_run_group_tests(tests, set_up, test_folder_drop);

@@ -1,4 +1,5 @@
 /* Sentence boundaries: each case is a text with '|' where a sentence must end; there must be no other boundary. */
+#include <time.h>
 #include "base/buffer.h"
 #include "text/sentences.h"
 #include "test.h"
@@ -172,12 +173,30 @@ static void test_emit_can_stop(void **state)
 	assert_int_equal(sentences_split("One. Two.", 9, refuse, NULL), ERR_RESOURCE);
 }
 
+/* A line of brackets, then of initials, none of which ends the sentence. */
+static void test_time_is_linear(void **state)
+{
+	struct buffer text = {0};
+	int found = 0;
+	(void)state;
+	for (int i = 0; i < 200000; i++)
+		buffer_char(&text, '(');
+	for (int i = 0; i < 50000; i++)
+		buffer_text(&text, "A. ");
+	clock_t began = clock();
+	assert_ok(sentences_split(text.data, text.size, count, &found));
+	assert_true(clock() - began < CLOCKS_PER_SEC);
+	assert_int_equal(found, 1);
+	buffer_release(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cases),
 		cmocka_unit_test(test_nothing_and_noise),
 		cmocka_unit_test(test_emit_can_stop),
+		cmocka_unit_test(test_time_is_linear),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
