@@ -10,7 +10,6 @@
 #include "base/pool.h"
 #include "cmd/command.h"
 #include "infer/device_options.h"
-#include "text/input_form.h"
 #include "text/vocab_extend.h"
 #include "text/vocab_learn.h"
 #include "weights/tokenizer_file.h"
@@ -131,7 +130,6 @@ static void report_result(const struct vocab_options *settings, const struct cor
 {
 	char a[FORMAT_BYTES], b[FORMAT_BYTES], c[FORMAT_BYTES];
 	const struct corpus_counts *counts = corpus_counts(corpus);
-	struct buffer oddities = {0};
 
 	log_note("%s: %s, %s", settings->out, format_counted(a, vocab->count, "entry", "entries"),
 		 settings->type == VOCAB_BPE ? "byte-level BPE"
@@ -152,11 +150,6 @@ static void report_result(const struct vocab_options *settings, const struct cor
 		log_note("  a word is  %.3f tokens, [UNK] in %.2g %%", report->tokens_per_word, 100 * report->unknown_words);
 	if (report->long_words > 0)
 		log_note("  left out   %s longer than a tokenizer takes", format_counted(a, report->long_words, "word", "words"));
-	corpus_describe_oddities(corpus, &oddities);
-	if (oddities.size > 0)
-		log_note("  odd        %s", buffer_string(&oddities));
-	buffer_release(&oddities);
-	input_warn_invalid(counts->invalid_utf8_bytes, counts->bytes);
 	log_note("  took       %s, %s/s", format_duration(a, seconds), format_size(b, (double)counts->bytes / seconds));
 }
 
@@ -185,8 +178,10 @@ static enum status read_user_words(const char *path, struct name_list *words)
 {
 	struct buffer file = {0};
 	TRY(file_read(path, (size_t)64 << 20, &file));
-	enum status status = buffer_status(&file);
+	enum status status = OK;
 	char *rest = NULL;
+	if (memchr(buffer_string(&file), '\0', file.size))
+		status = error_set(ERR_DATA, "--user_words '%s': not text: there are NULs in it", path);
 	for (char *line = file.size > 0 ? strtok_r((char *)file.data, "\r\n", &rest) : NULL; line && status == OK;
 	     line = strtok_r(NULL, "\r\n", &rest)) {
 		line += strspn(line, " \t");
@@ -216,16 +211,22 @@ static enum status check(struct options *options)
 	return options_require(options, "out", "give the file to write: --out vocab.txt");
 }
 
-/* The vocabulary being extended determines how words are read, unless --cased is given. */
+/* The vocabulary being extended determines how words are read; without a file beside it that says so, --cased does. */
 static enum status extended_settings(const struct options *options, const struct vocab *vocab,
 				     struct tokenizer_settings *tokenizer)
 {
 	const struct vocab_options *settings = options->settings;
-	bool found;
-	if (options_given(options, "cased"))
+	bool given = options_given(options, "cased"), found;
+	if (vocab->chain)
+		return error_hinted(error_set(ERR_USAGE, "--extend: '%s' is not a tokenizer of BERT's kind", settings->extend),
+				    "words can be added to a WordPiece vocabulary with BERT's normalizer and pre-tokenizer");
+	*tokenizer = tokenizer_defaults(given ? settings->cased : vocab_looks_cased(vocab));
+	TRY(tokenizer_file_settings(settings->extend, tokenizer, &found));
+	if (!given || settings->cased != tokenizer->lowercase)
 		return OK;
-	*tokenizer = tokenizer_defaults(vocab_looks_cased(vocab));
-	return tokenizer_file_settings(settings->extend, tokenizer, &found);
+	return error_hinted(error_set(ERR_STATE, "--cased %s: the files beside '%s' say otherwise",
+				      settings->cased ? "true" : "false", settings->extend),
+			    "leave --cased out: new words must be those that the model's tokenizer makes of texts");
 }
 
 static enum status extend(const struct options *options, struct vocab_learner *learner, const struct vocab *base,
@@ -311,6 +312,7 @@ static enum status run(struct options *options)
 		TRY_GOTO(tokenizer_write_folder(&vocab, &tokenizer, MAX_LENGTH, settings->out), done);
 	else
 		TRY_GOTO(vocab_write(&vocab, settings->out), done);
+	corpus_note_oddities(corpus);
 	if (!settings->extend)
 		report_result(settings, corpus, &vocab, &report, clock_seconds() - start);
 done:

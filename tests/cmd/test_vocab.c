@@ -167,6 +167,47 @@ static void test_extend(void **state)
 	assert_false(file_exists(out_path));
 }
 
+/* What would give entries that the model's tokenizer never makes. */
+static void test_extend_refused(void **state)
+{
+	static const char json[] =
+		"{\"added_tokens\": [{\"id\": 0, \"content\": \"[PAD]\"}, {\"id\": 1, \"content\": \"[UNK]\"}, "
+		"{\"id\": 2, \"content\": \"[CLS]\"}, {\"id\": 3, \"content\": \"[SEP]\"}, {\"id\": 4, \"content\": "
+		"\"[MASK]\"}], \"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 5}, \"merges\": []}}";
+	(void)state;
+	assert_ok(folder_make(test_path("modern")));
+	put(test_path("modern/tokenizer.json"), json, sizeof json - 1);
+	put(text_path, "Cats cats dogs\n", 15);
+	unlink(out_path);
+	fails(ERR_USAGE, "not a tokenizer of BERT's kind", "vocab --corpus %s --extend %s/modern --min_frequency 1 --out %s",
+	      text_path, test_folder, out_path);
+	assert_ok(folder_make(test_path("uncased")));
+	put(test_path("uncased/vocab.txt"), BASE, sizeof BASE - 1);
+	put(test_path("uncased/tokenizer_config.json"), "{\"do_lower_case\": true}", 23);
+	fails(ERR_STATE, "--cased true: the files beside",
+	      "vocab --corpus %s --extend %s/uncased --cased --min_frequency 1 --out %s", text_path, test_folder, out_path);
+	put(test_path("words"), "cats\n\0dogs\n", 11);
+	fails(ERR_DATA, "there are NULs in it", "vocab --corpus %s --user_words %s/words --out %s", text_path, test_folder,
+	      out_path);
+	assert_false(file_exists(out_path));
+}
+
+/* Records without the key are no text, which may be a surprise. */
+static void test_records_left_out(void **state)
+{
+	struct buffer text = {0};
+	char line[512];
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		buffer_format(&text, "{\"%s\": \"cats and dogs\"}\n", i < 80 ? "text" : "content");
+	put(test_path("some.jsonl"), text.data, text.size);
+	buffer_release(&text);
+	snprintf(line, sizeof line, "vocab --overwrite --corpus %s --out %s", test_path("some.jsonl"), out_path);
+	assert_int_equal(run(line), OK);
+	assert_non_null(strstr(buffer_string(&said), "20 of its 100 records have no text under \"text\" and are left out"));
+	assert_non_null(strstr(buffer_string(&said), "skipped: 20 of 100 records"));
+}
+
 /* A folder that is a --vocab_file. */
 static void test_bpe(void **state)
 {
@@ -210,8 +251,9 @@ static void test_no_mask(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good_run), cmocka_unit_test(test_bad_commands), cmocka_unit_test(test_bad_text),
-		cmocka_unit_test(test_extend),   cmocka_unit_test(test_no_mask),      cmocka_unit_test(test_bpe),
+		cmocka_unit_test(test_good_run),       cmocka_unit_test(test_bad_commands),     cmocka_unit_test(test_bad_text),
+		cmocka_unit_test(test_extend),         cmocka_unit_test(test_no_mask),          cmocka_unit_test(test_bpe),
+		cmocka_unit_test(test_extend_refused), cmocka_unit_test(test_records_left_out),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
