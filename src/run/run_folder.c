@@ -47,8 +47,8 @@ static enum status expand_source(const char *source, struct name_list *out)
 /* What a run with --fresh needs must exist, and must be neither the folder that is cleared nor inside it. */
 static enum status check_fresh(const struct run_folder_settings *settings)
 {
-	static const char *const inputs[] = {"vocab_file",  "model",       "init_checkpoint", "init_vocab",
-					     "resume_from", "config_file", "teacher"};
+	static const char *const inputs[] = {"vocab_file",  "model",   "init_checkpoint", "init_vocab",      "resume_from",
+					     "config_file", "teacher", "guide",           "teacher_vectors", "data_dir"};
 	const struct options *options = settings->options;
 	struct name_list sources = {0}, files = {0};
 	if (settings->given->plan)

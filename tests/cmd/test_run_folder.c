@@ -70,6 +70,13 @@ static void what_the_user_keeps_under_our_names(void **state)
 	assert_true(file_exists(test_path("mine/best")));
 	assert_program(0, "finished", TUNE("mine", "--num_train_steps 2 --fresh"));
 	assert_null(strstr(buffer_string(&program_errors), "does not belong to a run"));
+
+	/* Nor does --fresh remove a model that is to be read. */
+	assert_program(
+		2, "is the folder that --fresh clears, or inside it",
+		"finetune --task embedding --model %s/base --train %s/table.tsv --out %s/mine --guide %s/mine/final --fresh",
+		folder, folder, folder, folder);
+	assert_true(file_exists(test_path("mine/final/MANIFEST.json")));
 }
 
 /* A run that ends before it has logged anything leaves settings, and nothing of them may count after --fresh. */
