@@ -193,6 +193,9 @@ static void what_does_not_fit(void **state)
 		       "--phase3.num_train_steps 2",
 		       corpus, config, test_folder);
 	assert_program(2, "beyond the model's 64 positions", LISTED("new", "--phase2.max_seq_length 128"));
+	/* A setting of the second phase by itself makes two. */
+	assert_program(0, "  phase 2 ", "pretrain --corpus %s --model %s --out %s/new --plan --phase2.learning_rate 1e-4 " FIRST,
+		       corpus, config, test_folder);
 	assert_program(4, "the vocabulary is not that of",
 		       "pretrain --corpus %s --out %s/new2 " SECOND
 		       " --vocab_file %s/vocab.txt --phase2 --init_checkpoint %s/first/checkpoint-6",

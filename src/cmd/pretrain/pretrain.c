@@ -58,7 +58,7 @@ static enum status check_listed(const struct options *options, const struct run_
 		return error_hinted(error_set(ERR_STATE, "%" PRId64 " phases are listed, but '%s' was made with %" PRId64, listed,
 					      phases_record_name(start), recorded),
 				    "to resume that run, give the same list or none; otherwise choose another --out");
-	for (int64_t i = 0; i < listed; i++)
+	for (int64_t i = 1; i < listed; i++) /* the first one may have what is given for all */
 		if (options->sections[i].count == 0)
 			return error_set(ERR_USAGE, "phase %" PRId64 " of %" PRId64 " has no settings of its own", i + 1, listed);
 	return OK;
