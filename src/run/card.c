@@ -53,6 +53,7 @@ enum status run_write_card(const struct run *run, int64_t step, const struct car
 		.model = run->memory.model,
 		.task = run->task_config,
 		.cased = !run->tokenizer->lowercase,
+		.has_own_rules = run->vocab->chain != NULL,
 		.embeds_sentences = file_exists(modules),
 		.step = step,
 		.settings = settings.root,

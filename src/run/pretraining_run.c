@@ -159,6 +159,16 @@ static enum status check_rows(const char *model, const struct model_config *conf
 			    "give the vocabulary that belongs to this model: its tokenizer's files, or --vocab_file");
 }
 
+/* A byte-level BPE keeps upper case. */
+static enum status settle_case(struct run *run, bool cased)
+{
+	if (!cased && options_said(&run->options, "cased"))
+		log_warning("--cased false has no effect: a byte-level BPE keeps upper case");
+	else if (!cased)
+		return options_set(&run->options, "cased", "true", ORIGIN_CHOSEN);
+	return OK;
+}
+
 /* Reports a mistyped name, a vocabulary of another model, and sequences too long for the model, before the text is prepared.
  * Models chosen later are of a named size. */
 static enum status check_model(struct pretraining_run *pretraining)
@@ -175,6 +185,8 @@ static enum status check_model(struct pretraining_run *pretraining)
 	if (learns && model_form_of(&config)->byte_pairs &&
 	    options_is_open(&run->options, &given_in(pretraining)->text.vocab_type))
 		TRY(options_set(&run->options, "vocab_type", "bpe", ORIGIN_CHOSEN));
+	if (learns && given_in(pretraining)->text.vocab_type == VOCAB_BPE)
+		TRY(settle_case(run, given_in(pretraining)->text.cased));
 	if (!run->start.resumed)
 		TRY(resize_model(pretraining, &config));
 	TRY(check_shape(pretraining, &config));
@@ -463,8 +475,6 @@ static enum status check_best_set(const struct pretraining_run *pretraining)
 	const struct run_data *data = &pretraining->data.data;
 	const char **names = NULL;
 	int64_t deciding;
-	if (data->evaluation_count == 0)
-		return OK;
 	TRY(memory_new(&names, data->evaluation_count, sizeof *names, "names of sets"));
 	for (int64_t i = 0; i < data->evaluation_count; i++)
 		names[i] = data->evaluation[i].name;

@@ -153,13 +153,16 @@ static void put_model(struct buffer *out, const struct model_card *card)
 	put_cell(out, card->name);
 	buffer_format(
 		out,
-		"\n\nA model of the form `%s` with %.1f million weights: %s, width %d, %d attention %s, a %s vocabulary of %d "
+		"\n\nA model of the form `%s` with %.1f million weights: %s, width %d, %d attention %s, a %svocabulary of %d "
 		"entries, "
 		"texts of up to %d tokens. The class of transformers is `%s`. Trained with bertc ",
 		model_form_of(config)->model_type, (double)card->model->element_count / 1e6,
 		format_counted(layers, config->num_hidden_layers, "layer", "layers"), config->hidden_size,
 		config->num_attention_heads, config->num_attention_heads == 1 ? "head" : "heads",
-		card->cased ? "cased" : "lower-cased", config->vocab_size, longest_text(card), architecture_of(card));
+		card->has_own_rules ? ""
+		: card->cased       ? "cased "
+				    : "lower-cased ",
+		config->vocab_size, longest_text(card), architecture_of(card));
 	buffer_format(out, VERSION " for %" PRId64 " %s.\n", card->step, card->step == 1 ? "step" : "steps");
 }
 

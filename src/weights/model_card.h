@@ -23,8 +23,8 @@ struct model_card {
 	const char *name; /* of the model */
 	const struct model *model;
 	const struct task_config *task; /* NULL: from pre-training */
-	bool cased;
-	bool embeds_sentences; /* its folder is sentence-transformers', too */
+	bool cased, has_own_rules;      /* the latter: it depends on the tokenizer.json what becomes of upper case */
+	bool embeds_sentences;          /* its folder is sentence-transformers', too */
 	int64_t step;
 	const struct json *settings; /* an object that says how the model was trained; strings, numbers, and lists of strings are
 					shown. NULL: unknown */

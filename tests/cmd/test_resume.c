@@ -84,6 +84,11 @@ static void test_bpe_is_exact(void **state)
 		assert_true(file_exists(test_path(path)));
 		assert_non_null(strstr(buffer_string(&manifest), names[i]));
 	}
+	assert_program(2, "no evaluation set of this name", RUN_BPE("none", "--held_out_fraction 0 --best_by x --plan"));
+	/* It keeps upper case. */
+	assert_ok(file_read(test_path("pairs/final/README.md"), 1 << 16, &manifest));
+	assert_non_null(strstr(buffer_string(&manifest), ", a vocabulary of 290 entries"));
+	assert_non_null(strstr(buffer_string(&manifest), "| cased | true |"));
 	buffer_release(&manifest);
 }
 

@@ -142,6 +142,17 @@ static void phases(void **state)
 	buffer_release(&text);
 }
 
+static void other_tokenizers(void **state)
+{
+	struct model *model = small_model(&model_heads_pretraining);
+	struct buffer text = {0};
+	(void)state;
+	model_card_put(&text, &(struct model_card){.name = "a", .model = model, .has_own_rules = true});
+	assert_non_null(strstr(buffer_string(&text), ", a vocabulary of 100 entries"));
+	buffer_release(&text);
+	model_free(model);
+}
+
 /* Without metrics and settings; with a name that would end the front matter or start a page of its own. */
 static void little_is_known(void **state)
 {
@@ -164,6 +175,7 @@ static void little_is_known(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(a_classifier), cmocka_unit_test(other_encoders_and_vectors),
-					   cmocka_unit_test(phases), cmocka_unit_test(little_is_known)};
+					   cmocka_unit_test(phases), cmocka_unit_test(little_is_known),
+					   cmocka_unit_test(other_tokenizers)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
