@@ -109,6 +109,10 @@ static void every_width(void **state)
 		check_both(&b, 0, "linear_gelu_fwd M=66 O=64 I=64 act=silu train=0 b=0");
 		check_both(&b, 1, "linear_norm_fwd M=20 H=64 I=64 scale=1e-3 eps=1e-5 train=1 p=0");
 		check_both(&b, 1, "linear_norm_fwd M=9 H=768 I=3072 train=0");
+		/* attention, which starts early, too */
+		before_case(0, !f16);
+		check_both(&b, 0, "attention_fwd T=140 H=128 heads=2 B=3 longest=130 train=0");
+		check_both(&b, 0, "attention_fwd T=40 H=32 heads=1 B=2 train=0");
 		end(&b);
 	}
 }

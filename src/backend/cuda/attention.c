@@ -73,6 +73,7 @@ void cuda_attention_fwd(struct replica *r, const struct attention_fwd *a)
 	struct kernel_attention k = arguments(r, a->batch, &a->dropout, a->heads, a->window, &a->qkv, &a->lse);
 	k.y = a->y.data;
 	k.largest = cuda_largest(&a->y);
+	k.early = cuda_starts_early(r);
 	enum dtype dtype = a->qkv.dtype;
 	int32_t head_size = k.hidden / k.heads;
 	if (has_matrix_kernels(cuda_state(r), dtype, head_size)) {

@@ -49,7 +49,7 @@ static void ours(struct replica *r, const struct layer *l)
 	struct cuda_state *state = cuda_state(r);
 	struct kernel_few_rows product = l->product;
 	struct kernel_few_norm norm = l->norm;
-	norm.early = state->major >= 9;
+	norm.early = cuda_starts_early(r);
 	product.early = norm.early && !state->weights_written;
 	state->weights_written = false;
 	cuda_run(r, kernel_few_rows(state->stream, &product), l->operation);

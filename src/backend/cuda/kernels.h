@@ -531,6 +531,7 @@ struct kernel_attention {
 	int32_t above, upto; /* backward, sums: of sequences of more than `above` tokens, and at most `upto` */
 	int32_t window;      /* tokens that a token sees to each side; without a window, more than there are */
 	bool windowed;
+	bool early;         /* forward with matrix kernels: as kernel_few_rows */
 	int64_t tokens;     /* columns of lse */
 	float scale;        /* of scores */
 	uint32_t threshold; /* of dropout; 0: none */

@@ -121,6 +121,12 @@ static inline cudaStream_t cuda_stream(const struct replica *r)
 	return cuda_state(r)->stream;
 }
 
+/* Whether kernels may be launched early (kernels/device.cuh): in answers, whose kernels are short. */
+static inline bool cuda_starts_early(const struct replica *r)
+{
+	return ((const struct cuda_replica *)r->state)->answers && cuda_state(r)->major >= 9;
+}
+
 /* A vector or table that may be absent. */
 static inline const float *cuda_vector(const struct weight *weight)
 {

@@ -13,7 +13,10 @@ __global__ void __launch_bounds__(THREADS, D <= 64 ? 2 : 1) attention_fwd_kernel
 	constexpr int TILES = D / 8, STEPS = D / 16, KEY_BYTES = KEYS * tile_row<D>::bytes;
 	char *q_tile = reinterpret_cast<char *>(shared_start()), *k_tile = q_tile + QUERIES * tile_row<D>::bytes,
 	     *v_tile = k_tile + 2 * KEY_BYTES;
-	start_next();
+	if (a.early) {
+		start_next();
+		wait_for_previous();
+	}
 
 	int blocks = (a.longest + QUERIES - 1) / QUERIES, item = (int)(blockIdx.x);
 	attention_head h = find_head(a, item / a.heads / blocks, item % a.heads);
@@ -111,7 +114,9 @@ template <typename E, int D, bool WINDOW> cudaError_t start(const struct kernel_
 	size_t shared = kernel_attention_fwd_shared(D);
 	cudaError_t error = allow_shared(attention_fwd_kernel<E, D, WINDOW>, shared);
 	unsigned blocks = blocks_of(a.longest, QUERIES) * (unsigned)a.heads * (unsigned)a.sequences;
-	return error != cudaSuccess ? error : launch(attention_fwd_kernel<E, D, WINDOW>, blocks, THREADS, shared, stream, a);
+	return error != cudaSuccess
+		       ? error
+		       : launch_early(a.early, attention_fwd_kernel<E, D, WINDOW>, blocks, THREADS, shared, stream, a);
 }
 } // namespace
 

@@ -30,7 +30,10 @@ template <typename E> __global__ void __launch_bounds__(THREADS, 2) attention_fw
 {
 	char *q_tile = reinterpret_cast<char *>(shared_start()), *k_tile = q_tile + QUERIES * tile_row<D>::bytes,
 	     *v_tile = k_tile + 2 * KEY_BYTES;
-	start_next();
+	if (a.early) {
+		start_next();
+		wait_for_previous();
+	}
 
 	int blocks = (a.longest + QUERIES - 1) / QUERIES, item = (int)(blockIdx.x);
 	attention_head h = find_head(a, item / a.heads / blocks, item % a.heads);
@@ -115,7 +118,9 @@ template <typename E> cudaError_t start(const struct kernel_attention &a, cudaSt
 {
 	cudaError_t error = allow_shared(attention_fwd_wgmma_kernel<E>, SHARED_BYTES);
 	unsigned blocks = blocks_of(a.longest, QUERIES) * (unsigned)a.heads * (unsigned)a.sequences;
-	return error != cudaSuccess ? error : launch(attention_fwd_wgmma_kernel<E>, blocks, THREADS, SHARED_BYTES, stream, a);
+	return error != cudaSuccess
+		       ? error
+		       : launch_early(a.early, attention_fwd_wgmma_kernel<E>, blocks, THREADS, SHARED_BYTES, stream, a);
 }
 } // namespace
 
