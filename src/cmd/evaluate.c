@@ -287,7 +287,7 @@ static enum status evaluate_in(const struct options *options, const char *folder
 	TRY(model_folder_config(settings->model, &config));
 	if (!options_given(options, "max_seq_length") && settings->max_seq_length > model_positions(&config))
 		instance_settings.max_seq_length = model_positions(&config);
-	instance_settings.one_segment = config.type_vocab_size < 2;
+	instance_settings.one_segment = !model_takes_pairs(&config);
 	if (!options_given(options, "next_sentence"))
 		take_learned(&config, &instance_settings.next_sentence);
 	if (settings->input_file.count > 0)

@@ -344,7 +344,7 @@ const struct head_form *model_head_form(const struct model_config *config, const
 
 bool model_head_transforms(const struct model_config *config, const struct head *head)
 {
-	return model_head_form(config, head)->has_norm && (head->pooled || head->joined <= 1);
+	return !head->training && model_head_form(config, head)->has_norm && (head->pooled || head->joined <= 1);
 }
 
 int32_t model_wide_size(const struct model_config *config)

@@ -35,6 +35,18 @@ const struct model_heads model_heads_pretraining = {
 		  .name = "cls.seq_relationship"}},
 };
 
+const struct model_heads model_heads_words_and_pairs = {
+	.architecture = "BertForMaskedLM",
+	.count = 2,
+	.head = {{.input = INPUT_CHOSEN_ROWS, .loss = LOSS_WORDS, .coefficient = 1, .name = "cls.predictions"},
+		 {.input = INPUT_FIRST_ROW,
+		  .training = true,
+		  .outputs = 2,
+		  .loss = LOSS_CLASSES,
+		  .coefficient = 1,
+		  .name = "cls.seq_relationship"}},
+};
+
 const struct model_heads model_heads_splade = {
 	.architecture = "BertForMaskedLM",
 	.count = 1,

@@ -41,6 +41,7 @@ struct head {
 	unsigned pooling;
 	int32_t joined;  /* INPUT_CHOSEN_ROWS: rows per item; 0 = 1 */
 	bool pooled;     /* reads through the pooler; at most one head does */
+	bool training;   /* only in training: saved models lack it, and it reads rows without the form's layers */
 	bool drops;      /* applies classifier_dropout to its input */
 	int32_t outputs; /* per item; 0 for LOSS_WORDS, which has the vocabulary's size; INPUT_POOLED_ROWS: the vector's size */
 	enum head_loss loss;
@@ -81,6 +82,8 @@ extern const struct model_heads model_heads_pooler;
 extern const struct model_heads model_heads_words;
 /* Masked words and next sentences (enum pretraining_head): BertForPreTraining. */
 extern const struct model_heads model_heads_pretraining;
+/* The same for forms whose published models predict words alone: BertForMaskedLM. The other head reads the first row itself. */
+extern const struct model_heads model_heads_words_and_pairs;
 
 /* The weights of texts over the vocabulary (B,V), as vectors. A model sets `outputs`. */
 extern const struct model_heads model_heads_splade;

@@ -214,9 +214,12 @@ static void add_layer(struct model *model, int32_t layer)
 static void add_head(struct model *model, const struct head *head, struct head_weights *weights)
 {
 	int64_t inputs = (int64_t)(head->joined > 1 ? head->joined : 1) * model->config.hidden_size;
-	struct parameter w = {
-		.rows = head->outputs, .columns = inputs, .init = INIT_NORMAL, .layer = model->config.num_hidden_layers};
-	struct parameter b = {.rows = 1, .columns = head->outputs, .init = INIT_ZERO, .layer = w.layer};
+	struct parameter w = {.rows = head->outputs,
+			      .columns = inputs,
+			      .init = INIT_NORMAL,
+			      .layer = model->config.num_hidden_layers,
+			      .training = head->training};
+	struct parameter b = {.rows = 1, .columns = head->outputs, .init = INIT_ZERO, .layer = w.layer, .training = w.training};
 	snprintf(w.name, sizeof w.name, "%s.weight", head->name);
 	snprintf(b.name, sizeof b.name, "%s.bias", head->name);
 	add_parameter(model, &w, &weights->w, WEIGHT_HEAD, false);
@@ -267,11 +270,8 @@ static enum status add_low_rank(struct model *model)
 /* Appends the linear layer that maps hidden states to a teacher's width. */
 static void add_projection(struct model *model)
 {
-	int64_t first = model->parameter_count;
-	struct head projection = {.outputs = model->heads.projection, .name = "distillation.projection"};
+	struct head projection = {.outputs = model->heads.projection, .training = true, .name = "distillation.projection"};
 	add_head(model, &projection, &model->projection);
-	for (int64_t i = first; i < model->parameter_count; i++)
-		model->parameters[i].training = true;
 }
 
 /* In FP8, all linear layers of the encoder must have sizes that fit FP8 products. */

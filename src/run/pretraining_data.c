@@ -1,4 +1,5 @@
 /* Opens the vocabulary, the text, and the instances of every phase of a pre-training run. */
+#include "model/forms.h"
 #include "run/pretraining_data.h"
 
 #include <stdio.h>
@@ -268,7 +269,7 @@ void pretraining_set_instances(struct pretraining_data *data, int64_t index)
 	phase->training.shuffle = of_run->shuffle;
 	phase->training.max_seq_length = (int32_t)data->run->phases[index].values->max_seq_length;
 	instance_settings_take_vocab(&phase->training, vocab);
-	phase->training.one_segment = data->run->config.type_vocab_size < 2;
+	phase->training.one_segment = !model_takes_pairs(&data->run->config);
 	phase->evaluation = phase->training;
 	phase->evaluation.seed = EVALUATION_SEED;
 	phase->evaluation.shuffle = true;

@@ -119,29 +119,24 @@ static enum status take_form(const struct pretraining_run *pretraining, struct m
 	return OK;
 }
 
-/* Models without a next-sentence head learn from running text. */
+/* Models whose published form has no next-sentence head learn from running text unless told otherwise; then they have such a head
+ * while they train. */
 static enum status settle_next_sentence(struct pretraining_run *pretraining)
 {
 	struct run *run = pretraining->run;
-	const struct model_form *form = model_form_of(&run->config);
+	bool has_head = model_form_of(&run->config)->has_next_sentence;
 	pretraining->task.heads = model_heads_of_words(&run->config);
-	for (int64_t i = 0; i < run->phase_count && !form->has_next_sentence; i++) {
-		struct pretraining_phase *phase = &pretraining->data.phases[i];
+	for (int64_t i = 0; i < run->phase_count && !has_head; i++) {
+		const struct pretraining_phase *phase = &pretraining->data.phases[i];
 		const struct pretraining_options *given = run->phases[i].options->settings;
 		const enum next_sentence *kind = &given->instances.next_sentence;
+		bool asked = options_origin_of(run->phases[i].options, kind) > ORIGIN_RECIPE, labeled = false;
 		for (int64_t f = 0; f < phase->file_count; f++)
-			if (phase->files[f].summary.labeled_count > 0)
-				return error_set(
-					ERR_USAGE,
-					"'%s' has next-sentence labels, but models of the form \"%s\" have no head for them",
-					phase->files[f].path, form->model_type);
-		if (*kind == NEXT_SENTENCE_NONE || *kind == NEXT_SENTENCE_SINGLE)
-			continue;
-		if (options_origin_of(run->phases[i].options, kind) > ORIGIN_RECIPE)
-			return error_hinted(
-				error_set(ERR_USAGE, "models of the form \"%s\" have no next-sentence head", form->model_type),
-				"leave --next_sentence out, or set it to none or single");
-		TRY(options_set(run->phases[i].options, "next_sentence", "none", ORIGIN_CHOSEN));
+			labeled = labeled || phase->files[f].summary.labeled_count > 0;
+		if (labeled || (asked && *kind != NEXT_SENTENCE_NONE && *kind != NEXT_SENTENCE_SINGLE))
+			pretraining->task.heads = &model_heads_words_and_pairs;
+		else if (!asked)
+			TRY(options_set(run->phases[i].options, "next_sentence", "none", ORIGIN_CHOSEN));
 	}
 	const struct pretraining_options *last = run->phases[run->phase_count - 1].options->settings;
 	bool made = pretraining->data.phases[run->phase_count - 1].file_count > 0; /* what such instances ask is not known */

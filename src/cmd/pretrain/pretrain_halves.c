@@ -12,16 +12,17 @@
 #include "run/phases.h"
 #include "run/pretraining_options.h"
 
-/* New models of this configuration have a next-sentence head. One that cannot be read is reported by the run. */
-static bool has_head(const struct pretraining_options *settings)
+/* New models of this configuration mark the segments of a pair; those of other forms hardly learn to compare (docs/quality.md). A
+ * configuration that cannot be read is reported by the run. */
+static bool marks_segments(const struct pretraining_options *settings)
 {
 	const char *form = settings->sizes.form, *model = settings->initial.model;
 	struct model_config config;
 	int32_t index;
 	if (form)
-		return model_form_find(form, "--form", &index) != OK || model_form_at(index)->has_next_sentence;
+		return model_form_find(form, "--form", &index) != OK || model_form_at(index)->pairs_need_types;
 	return !model || model_config_named(&config, model) == OK || model_size_or_folder_config(model, &config) != OK ||
-	       model_form_of(&config)->has_next_sentence;
+	       model_form_of(&config)->pairs_need_types;
 }
 
 enum status halves_settle(struct options *options)
@@ -36,12 +37,9 @@ enum status halves_settle(struct options *options)
 	if (asked && (other || settings->second.phase2 || options_given(options, "input_file")))
 		return error_hinted(error_set(ERR_USAGE, "--end_with_pairs is for runs on text without phases of their own"),
 				    "give the last phase --phase2.next_sentence overlap instead");
-	if (asked && !has_head(settings))
-		return error_hinted(error_set(ERR_USAGE, "--end_with_pairs: models of this form have no next-sentence head"),
-				    "leave it out, or choose a form that has one: --form bert");
 	for (size_t i = 0; i < sizeof decided / sizeof *decided; i++)
 		other = other || options_given(options, decided[i]);
-	if (!asked && (other || initial_weights_named(settings->initial.model) || !has_head(settings)))
+	if (!asked && (other || initial_weights_named(settings->initial.model) || !marks_segments(settings)))
 		options_forget(options, "end_with_pairs");
 	return OK;
 }

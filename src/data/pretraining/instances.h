@@ -34,7 +34,7 @@ struct instance_settings {
 	enum next_sentence next_sentence;
 	double running_text_share; /* NEXT_SENTENCE_OVERLAP: share of documents that give running text, not pairs */
 	bool shuffle;
-	bool one_segment; /* the model has one segment type: instances of two segments are ERR_USAGE */
+	bool one_segment; /* the model takes single texts: instances of two segments are ERR_USAGE */
 	/* From the vocabulary: */
 	int32_t vocab_size, mask;
 	struct token_template single, pair; /* for running text, and for two segments; both have a first token */
