@@ -13,7 +13,7 @@
 #               all, a model other than mini, a batch other than 32, fewer texts to answer than 200, ranks timed on a model
 #               other than base. To try the script itself without a GPU:
 #                 BERTC=build/emulated/bertc OPERATIONS=build/tests/cuda/test_operations BERTC_TEST_CASES=norm_bwd \
-#                     EMULATED_RACES=0 STEPS=2 PRECISIONS=bf16 MODEL=tiny BATCH=4 LINES=8 sh tests/gpu/run.sh
+#                     EMULATED_RACES=0 BERTC_FEW_ROWS=0 STEPS=2 PRECISIONS=bf16 MODEL=tiny BATCH=4 LINES=8 sh tests/gpu/run.sh
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 BUILD=${BUILD:-build} STEPS=${STEPS:-100} ONLY=${ONLY:-steps operations curves repeat answers finetuning ranks sharing sanitizer}

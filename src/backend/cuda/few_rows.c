@@ -9,7 +9,7 @@
 #include "base/log.h"
 
 /* Runs of a way in a graph, and how often that graph is timed: the least time counts. */
-#define RUNS 20
+#define RUNS 10
 #define TURNS 3
 /* Texts are padded to multiples of this, and no other kernel is chosen between two of them. */
 #define ROW_STEP 32
