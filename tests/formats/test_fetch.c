@@ -10,7 +10,7 @@
 #define BODY_BYTES 300000
 static char body[BODY_BYTES];
 static char body_sum[CHECKSUM_BYTES];
-static const struct fetch_settings settings = {.stall_seconds = 0.1, .pause_seconds = 0.02, .retries = 2};
+static const struct fetch_settings settings = {.stall_seconds = 0.5, .pause_seconds = 0.02, .retries = 2};
 
 static int setup(void **state)
 {

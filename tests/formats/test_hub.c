@@ -36,7 +36,7 @@ static const char *commit, *token;             /* what "main" is; the token that
 static const char *status_of_all;              /* "429 Wait": the answer to everything, once; or NULL */
 static bool lies, breaks_off, without_tensors; /* about hashes; in the middle of the weights; a repository of pickles */
 static bool token_leaked;                      /* another host was sent it */
-static int lists, bodies;
+static _Atomic int lists, bodies;              /* of the server, too, which is a thread */
 
 static void send_text(int client, const char *head_lines, const char *body, size_t first, size_t size)
 {

@@ -448,9 +448,9 @@ static void wide_tables_stay_fast(void **state)
 	for (int row = 0; row < 2; row++)
 		for (int i = 0; i < COLUMNS; i++)
 			buffer_format(&text, "%c%d%c", row ? 'x' : 'c', i, i + 1 < COLUMNS ? ',' : '\n');
-	clock_t began = clock(); /* of the processor, which others may be using too */
+	clock_t began = clock(); /* of the processor, which others may be using too; it took minutes */
 	assert_ok(read_with(&table, "a.csv", text.data, text.size, (struct table_options){0}));
-	assert_true(clock() - began < CLOCKS_PER_SEC);
+	assert_true(clock() - began < 10 * CLOCKS_PER_SEC);
 	assert_int_equal(table.column_count, COLUMNS);
 	table_release(&table);
 	buffer_release(&text);
