@@ -153,7 +153,8 @@ def _run(line: list[str], metrics: _Metrics, callback: Callback | None) -> int:
     prctl, set_death_signal = ctypes.CDLL(None).prctl, 1
 
     def begin() -> None:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # where Python ignores it, an exception must still stop the run
+        for number in (signal.SIGINT, signal.SIGHUP):  # where Python ignores them, as below nohup, they must still stop the run
+            signal.signal(number, signal.SIG_DFL)
         prctl(set_death_signal, signal.SIGHUP)  # if Python is killed, the run stops as if its terminal had closed
 
     child = subprocess.Popen(

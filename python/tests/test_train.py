@@ -152,6 +152,7 @@ class Training(unittest.TestCase):
     def test_stops_when_python_is_killed(self) -> None:
         child = os.fork()
         if child == 0:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as below nohup
             finetune("killed", num_train_steps=100000, log_steps=1, save_checkpoints_steps=0)
             os._exit(1)
         metrics = folder("killed/metrics.jsonl")
