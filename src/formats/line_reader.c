@@ -140,6 +140,8 @@ enum status line_reader_next(struct line_reader *reader, const char **out_line, 
 		if (newline && (size_t)(newline - line) <= reader->limit) {
 			size = (size_t)(newline - line);
 			used = size + 1;
+			if (reader->ends_are_cr) /* a CR and its LF end one line, whether or not they came in one block */
+				size = line_ends_trim(line, size);
 		} else if (held > reader->limit) {
 			size = used = character_boundary(line, reader->limit);
 			*out_continues = true;
