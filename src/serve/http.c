@@ -608,7 +608,7 @@ static void allow_descriptors(int64_t *connections)
 		    (long long)limit.rlim_cur, (long long)*connections);
 }
 
-static enum status start(struct http_server *server)
+enum status http_start(struct http_server *server)
 {
 	const struct http_settings *settings = &server->settings;
 	if (pthread_create(&server->watchdog, NULL, watch, server) != 0)
@@ -640,8 +640,7 @@ enum status http_open(struct http_server **out, const struct http_settings *sett
 	allow_descriptors(&server->settings.max_connections);
 	TRY_GOTO(find_address(settings->listen, &address), done);
 	TRY_GOTO(listen_on(server, address), done);
-	TRY_GOTO(read_address(server), done);
-	status = start(server);
+	status = read_address(server);
 done:
 	if (address)
 		freeaddrinfo(address);

@@ -59,9 +59,11 @@ struct http_settings {
 
 /* Adds libmicrohttpd and its version. */
 void http_libraries(struct library_list *list);
-/* Starts listening. ERR_USAGE: invalid or unknown address; ERR_RESOURCE: cannot listen there, for instance because the port is
- * taken or not permitted. `settings` is copied. */
+/* Listens; requests wait until http_start(). ERR_USAGE: invalid or unknown address; ERR_RESOURCE: cannot listen there, for
+ * instance because the port is taken or not permitted. `settings` is copied. */
 MUST_USE enum status http_open(struct http_server **out, const struct http_settings *settings);
+/* Begins to answer: what the callbacks of `settings` read must be complete. */
+MUST_USE enum status http_start(struct http_server *server);
 /* The address it listens on, "127.0.0.1:8080". */
 const char *http_address(const struct http_server *server);
 /* Has `finish` called for this exchange. Call it exactly once for each exchange that `begin` left open, from any thread. */

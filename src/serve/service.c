@@ -497,7 +497,10 @@ static enum status start(struct service *service)
 					   .end = on_end,
 					   .context = service};
 	TRY(batcher_open(&service->batcher, &batcher));
-	return http_open(&service->http, &http);
+	TRY(http_open(&service->http, &http));
+	service->checks_host =
+		settings->allowed_hosts.count > 0 || (is_local(http_address(service->http)) && service->keys.count == 0);
+	return http_start(service->http);
 }
 
 enum status service_open(struct service **out, const struct service_options *settings)
@@ -518,8 +521,6 @@ enum status service_open(struct service **out, const struct service_options *set
 	TRY_GOTO(models_open(&service->models, settings->model.values, settings->model.count, &of_models), failed);
 	TRY_GOTO(write_answers(service), failed);
 	TRY_GOTO(start(service), failed);
-	service->checks_host =
-		settings->allowed_hosts.count > 0 || (is_local(http_address(service->http)) && service->keys.count == 0);
 	log_note("serving at http://%s", http_address(service->http));
 	if (!is_local(http_address(service->http)) && service->keys.count == 0)
 		log_warning("anyone who can reach this machine can use the service; restrict it with --api_key_file FILE");
