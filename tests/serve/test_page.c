@@ -13,17 +13,18 @@ static const char before[] =
 	"const fetch = async path => ({status: 200, ok: true, json: async () => info, text: async () => answer});\n";
 static const char after[] =
 	"const text = e => typeof e === 'string' ? e : (e.textContent || '') + e.children.map(text).join(' ');\n"
-	"setTimeout(async () => { await ask(); console.log(text(all.out)); }, 0);\n";
+	"setTimeout(async () => { await ask(); console.log(text(all.out), all.second?.hidden ? 'one text' : 'two texts'); }, "
+	"0);\n";
 
-static void assert_shows(const char *tasks, const char *answer, const char *expected)
+static void assert_shows(const char *model, const char *answer, const char *expected)
 {
 	struct buffer html = {0}, script = {0}, shown = {0};
 	char command[256];
 	page_write(&html);
 	const char *begin = strstr(buffer_string(&html), "<script>"), *end = strstr(buffer_string(&html), "</script>");
 	assert_true(begin && end);
-	buffer_format(&script, "const info = {models: [{model_id: 'm', mask_token: '[MASK]', tasks: %s}]}, answer = '%s';\n%s",
-		      tasks, answer, before);
+	buffer_format(&script, "const info = {models: [{model_id: 'm', mask_token: '[MASK]', %s}]}, answer = '%s';\n%s", model,
+		      answer, before);
 	buffer_append(&script, begin + 8, (size_t)(end - begin) - 8);
 	buffer_text(&script, after);
 	assert_ok(file_write(test_path("page.js"), script.data, script.size));
@@ -41,9 +42,11 @@ static void what_the_page_shows(void **state)
 {
 	if (system("node --version >/dev/null 2>&1") != 0)
 		skip();
-	assert_shows("['predict', 'tokenize']", "[{\"label\": \"<b>\", \"score\": 0.25}]", "<b>  25.0 %");
-	assert_shows("['predict']", "[]", "No label is probable enough.");
-	assert_shows("['embed_sparse']", "", "These models cannot be tried on a page");
+	assert_shows("tasks: ['predict', 'tokenize']", "[{\"label\": \"<b>\", \"score\": 0.25}]", "<b>  25.0 % two texts");
+	assert_shows("tasks: ['predict']", "[]", "No label is probable enough. two texts");
+	assert_shows("tasks: ['predict'], model_type: {classifier: {id2label: {0: 'B-X', 1: 'O'}}}", "{\"entities\": []}",
+		     "No entities. one text");
+	assert_shows("tasks: ['embed_sparse']", "", "These models cannot be tried on a page");
 }
 
 int main(void)
