@@ -290,8 +290,8 @@ static void put_head(const struct report_page *page, const char *name, struct bu
 	char number[CHART_NUMBER_BYTES];
 	html_element(out, "<h1>", name, "</h1>\n<p class=\"sub\">");
 	if (facts->layers > 0)
-		buffer_format(out, "BERT with %d layer%s of width %d, ", facts->layers, facts->layers == 1 ? "" : "s",
-			      facts->hidden);
+		buffer_format(out, "Encoder of the form %s, %d layer%s of width %d, ", facts->form, facts->layers,
+			      facts->layers == 1 ? "" : "s", facts->hidden);
 	if (facts->parameters > 0)
 		buffer_format(out, "%s parameters, ", chart_number(number, (double)facts->parameters, CHART_COUNT, 0));
 	if (facts->vocab_size > 0)

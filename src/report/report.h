@@ -18,6 +18,7 @@
 /* What is known about the run before its first step; 0, NaN, or NULL if unknown. Strings are borrowed. */
 struct report_facts {
 	const char *device;
+	const char *form; /* of the encoder: config.json's model_type */
 	int32_t layers, hidden;
 	int64_t parameters;
 	int32_t vocab_size;

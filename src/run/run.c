@@ -515,6 +515,7 @@ static enum status open_report(struct run *run)
 		.facts =
 			{
 				.device = run->machine->backend->description,
+				.form = model_form_of(&run->config)->model_type,
 				.layers = run->config.num_hidden_layers,
 				.hidden = run->config.hidden_size,
 				.parameters = run->memory.model->element_count,

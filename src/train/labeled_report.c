@@ -289,7 +289,7 @@ static enum status report_entities(const struct subject *subject, struct report_
 	struct report_column *f1 = report_task_add(out, "f1");
 	f1->levels[0] = (struct report_level){"no entity", 0};
 	f1->meaning = "Harmonic mean of precision and recall of whole entities: both ends and the type have to be right.";
-	return compare_with_words(subject, "words alone (the most frequent tag of each)", out);
+	return compare_with_words(subject, "words alone (usual tags)", out);
 }
 
 static double mean_of(const struct labeled_items *items)

@@ -279,7 +279,12 @@ static void test_page(void **state)
 	assert_ok(vocab_from_entries(&vocab, entries, sizeof entries / sizeof *entries));
 	struct report report = {
 		.folder = "runs/<script>alert(1)</script>",
-		.facts = {.layers = 2, .hidden = 128, .vocab_size = 1000, .parameters = 123456, .epoch_tokens = 1e6},
+		.facts = {.form = "nomic_bert",
+			  .layers = 2,
+			  .hidden = 128,
+			  .vocab_size = 1000,
+			  .parameters = 123456,
+			  .epoch_tokens = 1e6},
 		.task = pretraining_report(&(struct pretraining_report_facts){.vocab_size = 1000,
 									      .frequencies = &frequencies,
 									      .vocab = &vocab,
@@ -295,6 +300,7 @@ static void test_page(void **state)
 	assert_ok(buffer_status(&html));
 	assert_non_null(strstr(buffer_string(&html), "Too early to say"));
 	assert_null(strstr(buffer_string(&html), "<script>alert"));
+	assert_non_null(strstr(buffer_string(&html), "Encoder of the form nomic_bert, 2 layers of width 128, "));
 	buffer_clear(&html);
 
 	for (int step = 1; step <= 300; step++) {
