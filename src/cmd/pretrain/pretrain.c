@@ -174,7 +174,7 @@ static void note_leftovers(const struct run *run)
 			 run->folder.path);
 }
 
-/* The longest run, in tokens, for which docs/quality.md shows what the recipe `fast` gains. */
+/* The longest run, in tokens, for which docs/quality.md shows what the recipe `fast` and Nomic BERT's form gain. */
 #define SHORT_RUN_TOKENS 1e8
 
 /* Has anybody, or --time, chosen a recipe, a part of one, or data that leave no choice? */
@@ -187,26 +187,34 @@ static bool has_chosen_recipe(const struct options *options)
 	return false;
 }
 
-/* In a short run BERT's own recipe does not get far. */
-static void note_recipe(const struct pretrain *pretrain)
+/* In a short run BERT's own recipe does not get far, and another form of the encoder gets farther. */
+static void note_choice(const struct pretrain *pretrain)
 {
 	const struct pretraining_options *settings = pretrain->options->settings;
 	const struct run *run = &pretrain->run;
 	char count[FORMAT_BYTES];
+	struct model_config named;
+	bool fast = run->values->recipe == RECIPE_FAST;
 	double tokens = 0;
-	if (!is_first_rank(pretrain->machine.comm) || run->start.resumed || initial_weights_named(settings->initial.model))
+	if (!is_first_rank(pretrain->machine.comm) || run->start.resumed || settings->initial.init_checkpoint ||
+	    initial_weights_named(settings->initial.model))
 		return;
 	for (int64_t i = 0; i < run->phase_count; i++) {
 		const struct training_options *phase = run->phases[i].values;
-		if (has_chosen_recipe(pretrain->phases.options[i]))
+		if (!fast && has_chosen_recipe(pretrain->phases.options[i]))
 			return;
 		tokens += (double)phase->length.num_train_steps * (double)phase->batch.train_batch_size *
 			  (double)phase->max_seq_length;
 	}
-	if (tokens <= SHORT_RUN_TOKENS)
+	if (tokens > SHORT_RUN_TOKENS)
+		return;
+	if (!fast)
 		log_note("BERT's original recipe is used, which learns little from as few as %s tokens: --recipe fast learns far "
 			 "more (docs/quality.md)",
 			 format_count(count, (int64_t)tokens));
+	else if (!settings->sizes.form && (!settings->initial.model || model_config_named(&named, settings->initial.model) == OK))
+		log_note("form: BERT's, which most programs read; --form nomic_bert learns more in the same time "
+			 "(docs/quality.md)");
 }
 
 static enum status pretrain_run_folder(struct pretrain *pretrain)
@@ -218,7 +226,7 @@ static enum status pretrain_run_folder(struct pretrain *pretrain)
 	TRY(run_open_device(run));
 	TRY(pretraining_run_prepare(&pretrain->pretraining));
 	TRY(run_plan(run));
-	note_recipe(pretrain);
+	note_choice(pretrain);
 	if (!run->values->folder.plan)
 		return run_train(run);
 	note_leftovers(run);
