@@ -135,7 +135,6 @@ static void malice_is_refused(void **state)
 		{"", 0, "a", 1, ENTRY, sizeof(ENTRY) - 1, "0 data files"},
 		{"\x08\xff\xff\xff\xff\x0f", 6, "a", 1, ENTRY, sizeof(ENTRY) - 1, "data files"},
 		{"\x08", 1, "a", 1, ENTRY, sizeof(ENTRY) - 1, "header is damaged"},
-		{HEADER, 2, "\0a", 2, ENTRY, sizeof(ENTRY) - 1, "slices"},
 		{HEADER, 2, "a\x1b", 2, ENTRY, sizeof(ENTRY) - 1, "no plain text"},
 		{HEADER, 2, "a", 1, "\x08\1\x12\0\x28\4\x3a\0", 8, "slices"},
 		{HEADER, 2, "a", 1, "\x08\1\x12\2\x18\1\x28\4", 8, "not known"},
@@ -156,6 +155,11 @@ static void malice_is_refused(void **state)
 		make_table(&table, &entries, 0);
 		assert_error(ERR_DATA, cases[i].part, parse(&bundle, &table));
 	}
+	/* A tensor in slices, whose entries come first, is named. */
+	make_entries(&entries, HEADER, 2, "\0a\0\1", 4, ENTRY, sizeof(ENTRY) - 1);
+	put_entry(&entries, 0, "a", 1, "\x08\1\x12\0\x3a\0", 6);
+	make_table(&table, &entries, 0);
+	assert_error(ERR_DATA, "tensor 'a': it is cut into slices", parse(&bundle, &table));
 	/* Repeated keys, and one that claims to share more than there is. */
 	make_entries(&entries, HEADER, 2, "b", 1, ENTRY, sizeof(ENTRY) - 1);
 	put_entry(&entries, 0, "a", 1, ENTRY, sizeof(ENTRY) - 1);

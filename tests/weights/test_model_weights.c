@@ -347,6 +347,11 @@ static void folders_are_searched(void **state)
 	assert_ok(file_write(test_path("google/checkpoint"), newest, strlen(newest)));
 	assert_ok(weights_file_find(test_path("google"), found));
 	assert_non_null(strstr(found, "/model.ckpt-20.index"));
+	/* A folder's name may look like that of a data file. */
+	assert_ok(folder_make(test_path("run.data-1")));
+	assert_ok(file_write(test_path("run.data-1/m.index"), bytes.data, bytes.size));
+	assert_ok(weights_file_find(test_path("run.data-1/m"), found));
+	assert_non_null(strstr(found, "/run.data-1/m.index"));
 	/* Together with TensorFlow's weights, Google's "gelu" is the tanh form; with PyTorch's, the erf form. */
 	assert_ok(file_write(test_path("google/bert_config.json"), config, strlen(config)));
 	assert_ok(file_write(test_path("google/vocab.txt"), "x\n", 2));

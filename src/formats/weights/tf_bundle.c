@@ -145,9 +145,8 @@ static enum status add_tensor(struct reader *reader, const char *name, const str
 	if (entry->unknown_rank)
 		return bad_entry(reader, offset, name, "its shape is not known");
 	if (entry->has_slices)
-		return bad_entry(reader, offset, name,
-				 "it is cut into slices over several entries, which bertc does not "
-				 "put together");
+		return error_hinted(bad_entry(reader, offset, name, "it is cut into slices, which bertc does not put together"),
+				    "save the checkpoint again without a partitioner");
 	if (entry->shard >= (uint64_t)bundle->shard_count)
 		return bad_entry(reader, offset, name, "it is in a data file beyond the last");
 	struct stored_tensor tensor = {
@@ -186,11 +185,8 @@ static enum status visit_entry(void *context, const char *key, size_t key_size, 
 		return read_header(reader, value, offset);
 	if (!reader->has_header)
 		return error_set(ERR_DATA, "'%s': block at byte %" PRIu64 ": the index has no header", reader->path, offset);
-	if (key[0] == 0)
-		return error_set(ERR_DATA,
-				 "'%s': block at byte %" PRIu64 ": a tensor cut into slices, which bertc does not "
-				 "put together",
-				 reader->path, offset);
+	if (key[0] == 0) /* a slice; its tensor's own entry, which has the name, is refused */
+		return OK;
 	bool plain = key_size <= NAME_LIMIT;
 	for (size_t i = 0; i < key_size; i++)
 		plain &= key[i] >= 0x20 && key[i] < 0x7f;

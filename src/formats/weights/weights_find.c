@@ -133,7 +133,7 @@ static enum status find_in_folder(const char *folder, char out[PATH_BYTES])
 /* The .index of a TensorFlow checkpoint, from its prefix or another of its files. */
 static void index_of(const char *path, char out[PATH_BYTES])
 {
-	const char *data = strstr(path, ".data-"), *end = path + strlen(path);
+	const char *data = strstr(path_name(path), ".data-"), *end = path + strlen(path);
 	for (const char *next; data && (next = strstr(data + 1, ".data-"));)
 		data = next;
 	if (data)
