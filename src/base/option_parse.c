@@ -163,6 +163,30 @@ static enum status apply_foreign(struct options *options, struct arguments *argu
 	return option_foreign_apply(options, row, name, value, ORIGIN_COMMAND);
 }
 
+/* A flag turned off: "--no_save_best", or as TensorFlow's scripts write it, "--nodo_lower_case". */
+static enum status apply_negated(struct options *options, int64_t section, const char *name, size_t length, bool *out_found)
+{
+	size_t no = length > 3 && !strncmp(name, "no", 2) ? 2 + (name[2] == '_' || name[2] == '-') : 0;
+	const char *rest = name + no;
+	if (no == 0)
+		return OK;
+	int index = option_find_row(options->table, rest, length - no);
+	const struct option *aside = option_aside_find(options, rest, length - no);
+	const struct option_foreign *foreign = option_foreign_find(options, rest, length - no);
+	*out_found = true;
+	if (index >= 0 && options->table[index].type == OPTION_FLAG)
+		return set(options, section, index, "false");
+	if (aside && aside->type == OPTION_FLAG)
+		return OK;
+	if (foreign && foreign->kind == FOREIGN_FLAG && section < 0) {
+		char given[128];
+		snprintf(given, sizeof given, "%.*s", (int)(length - no), rest);
+		return option_foreign_apply(options, foreign, given, "false", ORIGIN_COMMAND);
+	}
+	*out_found = false;
+	return OK;
+}
+
 static enum status parse_long(struct options *options, struct arguments *arguments, const char *word)
 {
 	const char *name = word + 2, *equals = strchr(name, '=');
@@ -179,14 +203,11 @@ static enum status parse_long(struct options *options, struct arguments *argumen
 	int common = option_find_row(option_common, name, length);
 	if (common >= 0 && section < 0)
 		return apply_common(options, arguments, &option_common[common], attached);
-	if (length > 3 && (!strncmp(name, "no_", 3) || !strncmp(name, "no-", 3))) {
-		index = option_find_row(options->table, name + 3, length - 3);
-		if (index >= 0 && options->table[index].type == OPTION_FLAG && !attached)
-			return set(options, section, index, "false");
-		const struct option *flag = option_aside_find(options, name + 3, length - 3);
-		if (flag && flag->type == OPTION_FLAG && !attached)
-			return OK;
-	}
+	bool negated = false;
+	if (!attached)
+		TRY(apply_negated(options, section, name, length, &negated));
+	if (negated)
+		return OK;
 	const struct option *aside = option_aside_find(options, name, length);
 	if (aside)
 		return leave_aside(arguments, aside, attached);

@@ -62,7 +62,7 @@ static enum status settle_micro_batches(struct options *phase)
 		return OK;
 	if (options_given(phase, "train_batch_size") && options_origin(phase, "train_batch_size") >= origin) {
 		options_forget(phase, name);
-		log_warning("--%s is ignored: --train_batch_size is the batch, which bertc cuts by its tokens", name);
+		log_warning("--%s (--micro_batch_size) is ignored: --train_batch_size is the batch, cut by its tokens", name);
 		return OK;
 	}
 	return say_per_gpu(phase, name, size * (accumulation > 0 ? accumulation : 1), origin);
@@ -78,10 +78,14 @@ static enum status settle_foreign_batch(struct options *phase)
 	if (!program || options_origin(phase, name) != ORIGIN_COMMAND || options_given(phase, per_gpu) ||
 	    options_given(phase, "per_device_train_batch_size"))
 		return OK;
-	if (strcmp(program, NVIDIA_TENSORFLOW) == 0 && accumulation > 1)
+	bool of_tensorflow = strcmp(program, NVIDIA_TENSORFLOW) == 0;
+	if (of_tensorflow && accumulation > 1)
 		size *= accumulation;
 	log_warning("--%s means --%s %" PRId64 " here: --%s is an option of %s, whose batch is that of one GPU", name, per_gpu,
 		    size, phase->foreign_name, program);
+	if (of_tensorflow && !options_given(phase, "scale_learning_rate"))
+		log_warning("with --horovod, these scripts multiply the learning rate by the number of GPUs, as "
+			    "--scale_learning_rate linear does here");
 	return say_per_gpu(phase, name, size, ORIGIN_COMMAND);
 }
 

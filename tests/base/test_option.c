@@ -193,6 +193,7 @@ static void every_way_to_write_an_option(void **state)
 		     {"--cased=yes", true, true, 0},
 		     {"--no_shuffle", false, false, 0},
 		     {"--no-shuffle --no-cased", false, false, 0},
+		     {"--noshuffle --cased", true, false, 0}, /* as in TensorFlow's scripts */
 		     {"--shuffle false --cased", true, false, 0},
 		     {"--shuffle=0", false, false, 0},
 		     {"--cased --no_cased", false, true, 0},

@@ -241,6 +241,9 @@ static void command_lines_of_others(void **state)
 		"--learning_rate=6e-3 --train_batch_size=8192 --num_workers=4 --no_dense_sequence_output --skip_checkpoint",
 		test_folder, test_folder, test_folder);
 	assert_non_null(strstr(buffer_string(&program_errors), "--save_checkpoints_steps 0"));
+	/* TensorFlow's scripts turn flags off in this way. */
+	assert_program(2, "--corpus is missing", "pretrain --output_dir=%s/y --nodo_lower_case --noamp --nouse_tpu", test_folder);
+	assert_said("--do_lower_case means --cased true");
 }
 
 /* The answer says what the flag requests, under its name here. */
@@ -414,6 +417,8 @@ static void a_batch_means_what_it_does_there(void **state)
 		bool warned =
 			strstr(buffer_string(&program_errors), "--train_batch_size means --train_batch_size_per_gpu") != NULL;
 		assert_int_equal(warned, !fails && !strstr(rows[i].batch, " 8 "));
+		bool rate = strstr(buffer_string(&program_errors), "as --scale_learning_rate linear does") != NULL;
+		assert_int_equal(rate, strstr(rows[i].options, "--horovod") != NULL);
 	}
 }
 
