@@ -27,10 +27,17 @@ static enum status read_record(struct task_session *session)
 
 static enum status no_task(const struct task_session *session)
 {
-	return error_hinted(
-		error_set(ERR_USAGE, "'%s' is not a model for a task: its architecture is %s", session->settings->model,
-			  session->config.architecture ? session->config.architecture : "not known"),
-		"train one from it with bertc finetune; bertc fill and bertc evaluate --corpus work with this model directly");
+	const char *architecture = session->config.architecture;
+	enum status status = error_set(ERR_USAGE, "'%s' is not a model for a task: its architecture is %s",
+				       session->settings->model, architecture ? architecture : "not known");
+	if (architecture)
+		error_hint("train one from it with bertc finetune; bertc fill and bertc evaluate --corpus work with this model "
+			   "directly");
+	else
+		error_hint("if another program has fine-tuned it, add the class of its head to the configuration, such as "
+			   "\"architectures\": [\"BertForSequenceClassification\"], and \"id2label\"; otherwise train one from "
+			   "it with bertc finetune");
+	return status;
 }
 
 /* The task comes from the record, otherwise from the architecture; a sentence-transformers folder is a model for vectors. */

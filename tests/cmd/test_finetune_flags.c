@@ -171,6 +171,7 @@ static void what_is_not_wanted_is_not_done(void **state)
 	assert_program(2, "--do_predict is given, but there is no test set",
 		       "finetune --task mnli --model m --do_predict --data_dir %s/MNLI --output_dir %s/x", test_folder,
 		       test_folder);
+	assert_said("/MNLI' has none under the task's usual names");
 	assert_program(2, "there are no files of the task in the folder",
 		       "finetune --task mnli --model m --do_train --data_dir %s/MRPC/.. --output_dir %s/x", test_folder,
 		       test_folder);

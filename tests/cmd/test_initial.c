@@ -71,6 +71,8 @@ static void a_checkpoint_alone_is_enough(void **state)
 	evaluate(test_path("google"), &before);
 	evaluate(test_path("still"), &after);
 	assert_string_equal(buffer_string(&before), buffer_string(&after));
+	/* Google's configuration does not say what a model was fine-tuned for. */
+	assert_program(2, "\"architectures\": [\"BertForSequenceClassification\"]", "predict --model %s/google", test_folder);
 	evaluate(test_path("google/bert_model.ckpt"), &after);
 	assert_string_equal(buffer_string(&before), buffer_string(&after));
 	/* Its configuration, and a learning rate for trained weights, are chosen automatically. */

@@ -64,12 +64,16 @@ static enum status use_folder(struct options *options, const struct task *task, 
 	return status;
 }
 
-static enum status check_there(const char *option, const char *list, int64_t count)
+static enum status check_there(const char *folder, const char *option, const char *list, int64_t count)
 {
 	if (count > 0)
 		return OK;
-	return error_hinted(error_set(ERR_USAGE, "--%s is given, but there is no %s set", option, list),
-			    "name its file: --%s FILE, or a folder of a published task's files: --data_dir", list);
+	enum status status = error_set(ERR_USAGE, "--%s is given, but there is no %s set", option, list);
+	if (folder)
+		error_hint("name its file: --%s FILE; '%s' has none under the task's usual names", list, folder);
+	else
+		error_hint("name its file: --%s FILE, or a folder of a published task's files: --data_dir", list);
+	return status;
 }
 
 /* For a task whose test set is scored. */
@@ -149,9 +153,9 @@ enum status finetune_check(struct options *options)
 		bool scores_test = task && task->scores_test;
 		int64_t scored = given->dev.count + (scores_test ? given->test.count : 0);
 		if (is_asked(options, &given->do_eval))
-			TRY(options_blame(options, check_there("do_eval", "dev", scored)));
+			TRY(options_blame(options, check_there(NULL, "do_eval", "dev", scored)));
 		if (is_asked(options, &given->do_predict))
-			TRY(options_blame(options, check_there("do_predict", "test", given->test.count)));
+			TRY(options_blame(options, check_there(NULL, "do_predict", "test", given->test.count)));
 	}
 	/* A student made of some of its teacher's layers starts from the teacher. */
 	if (!given->model && given->init_layers && settings->distillation.teacher)
@@ -189,9 +193,9 @@ enum status finetune_inputs(struct options *options, bool *out_train)
 	if (evaluates && task && task->scores_test)
 		TRY(score_predictions(options));
 	if (evaluates)
-		TRY(check_there("do_eval", "dev", given->dev.count));
+		TRY(check_there(given->data_dir, "do_eval", "dev", given->dev.count));
 	if (predicts)
-		TRY(check_there("do_predict", "test", given->test.count));
+		TRY(check_there(given->data_dir, "do_predict", "test", given->test.count));
 	if (is_refused(options, &given->do_eval) || (!*out_train && !evaluates))
 		options_forget(options, "dev");
 	if (is_refused(options, &given->do_predict) || (!*out_train && !predicts))
