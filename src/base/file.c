@@ -231,7 +231,7 @@ enum status file_writer_resume(struct file_writer **out, const char *path, struc
 		status = check_part(writer->temporary, &state);
 	}
 	if (status == OK && (ftruncate(writer->fd, state.offset) != 0 || lseek(writer->fd, state.offset, SEEK_SET) < 0))
-		status = error_set_errno(ERR_RESOURCE, "'%s': cannot cut", writer->temporary);
+		status = error_set_errno(ERR_RESOURCE, "'%s': cannot truncate", writer->temporary);
 	if (status != OK) {
 		file_operations.close(writer->fd);
 		goto fail;

@@ -501,7 +501,7 @@ static int count_rows(const struct option *table)
 static void reword(struct option *row, const struct option *words)
 {
 	row->fallback_text = words->fallback_text || words->fallback ? words->fallback_text : row->fallback_text;
-	row->fallback = words->fallback ? words->fallback : row->fallback;
+	row->fallback = words->fallback_text || words->fallback ? words->fallback : row->fallback;
 	row->range = words->range ? words->range : row->range;
 	row->alias = words->alias ? words->alias : row->alias;
 	row->help = words->help ? words->help : row->help;

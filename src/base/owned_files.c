@@ -43,7 +43,7 @@ static enum status add(struct owned_files *files, const char *name, int64_t crc3
 	TRY(memory_grow(&files->files, &files->capacity, files->count + 1, sizeof *files->files, "a list of files"));
 	char *copy = strdup(name);
 	if (!copy)
-		return error_set(ERR_RESOURCE, "no memory for a list of files");
+		return error_set(ERR_RESOURCE, "not enough memory for a list of files");
 	files->files[files->count++] = (struct owned_file){copy, crc32c};
 	return OK;
 }

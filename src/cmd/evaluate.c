@@ -78,10 +78,10 @@ static const struct option evaluate_options[] = {
 	{.group = task_answer_rows, .field = FIELD(own)},
 	{.help = "How it is scored"},
 	{ROW(max_seq_length, ROLE_RESULT, "N"), .range = "8..65536", .fallback = "128",
-	 .help = "maximum number of tokens per instance"},
+	 .help = "maximum number of tokens per instance; with --test, of an example, where the default is that of training"},
 	{.group = instance_rows, .only = "next_sentence whole_word_mask", .unsectioned = true, .field = FIELD(instances)},
-	{.reworded = true, .name = "next_sentence", .help = "as in bertc pretrain; by default, what the model was trained on "
-		 "(running text, if that was overlap)"},
+	{.reworded = true, .name = "next_sentence", .help = "as in bertc pretrain",
+	 .fallback_text = "what the model was trained on; running text, if that was overlap"},
 	{ROW(eval_instances, ROLE_RESULT, "N"), .range = "0..", .fallback = "0",
 	 .help = "number of instances to score, always the same ones; 0 = all"},
 	{ROW(micro_batch_tokens, ROLE_RUN, "N"), .range = "128..1048576", .fallback = "8192",

@@ -40,8 +40,8 @@ static const struct option export_options[] = {
 	 .range = "|onnx|tensorflow|transformers|sentence_transformers|triton|int8",
 	 .help = "onnx: a graph for ONNX Runtime, OpenVINO and others; tensorflow: a checkpoint with Google's names; "
 	 "transformers: a folder of the whole model, an adapter merged into its base; sentence_transformers: a folder that makes "
-	 "vectors of texts; int8: a folder for bertc with linear layers in int8: a third of the size, and fast to load and to "
-	 "run on CPUs"},
+	 "vectors of texts; triton: a model for Triton Inference Server; int8: a folder for bertc with linear layers in int8: "
+	 "a third of the size, and fast to load and to run on CPUs"},
 	{ROW(out, ROLE_PLACE, "PATH"), .help = "new folder; with onnx also a file, PATH.onnx, for the graph alone"},
 	{ROW(head, ROLE_PLACE, NULL), .fallback = "true", .help = "export the model's head; otherwise the encoder alone"},
 	{ROW(pooling, ROLE_PLACE, "HOW"), .range = "|cls|mean|max",
@@ -71,7 +71,8 @@ static const struct command_text export_text = {
 		       "Server, with --out as the model's folder; int8 writes a folder for bertc itself.",
 	.examples = "bertc export --model runs/task --to onnx --out task-onnx\ta folder with onnx/model.onnx\n"
 		    "bertc export --model runs/task --to onnx --out task.onnx\tthe graph alone\n"
-		    "bertc export --model runs/mine --no_head --to onnx --out encoder.onnx\tlast_hidden_state",
+		    "bertc export --model runs/mine --no_head --to onnx --out encoder.onnx\tthe encoder alone, for its "
+		    "last_hidden_state",
 };
 
 /* Writes one form of the model into `folder`, whose final name will be `name`. */

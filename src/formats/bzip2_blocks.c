@@ -72,7 +72,7 @@ static enum status read_input(struct bzip2_blocks *b)
 	char *bytes = malloc(STREAM_BLOCK_BYTES);
 
 	if (!bytes)
-		return error_set(ERR_RESOURCE, "'%s': no memory to read it", b->name);
+		return error_set(ERR_RESOURCE, "'%s': not enough memory to read it", b->name);
 	enum status status = b->read(b->context, bytes, STREAM_BLOCK_BYTES, &count);
 	if (status == OK) {
 		buffer_append(&b->input, bytes, count);
@@ -396,7 +396,7 @@ enum status bzip2_blocks_read(struct bzip2_blocks *b, void *bytes, size_t capaci
 			return b->pending == OK ? OK : error_restore(&b->pending_error);
 		}
 		if (b->current->result == BZ_MEM_ERROR)
-			return error_set(ERR_RESOURCE, "'%s': no memory to decode its bzip2 data", b->name);
+			return error_set(ERR_RESOURCE, "'%s': not enough memory to decode its bzip2 data", b->name);
 		if (b->current->result != BZ_STREAM_END)
 			return corrupt(b, b->current->offset, "checksum or structure of a block is wrong");
 	}

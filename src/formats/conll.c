@@ -470,5 +470,5 @@ void conll_describe(const struct conll *conll, struct buffer *out)
 	if (conll->document_count > 0)
 		buffer_format(out, ", %s", format_counted(count, conll->document_count, "document", "documents"));
 	if (conll->comment_count > 0)
-		buffer_format(out, ", %s passed over", format_counted(count, conll->comment_count, "comment", "comments"));
+		buffer_format(out, ", %s skipped", format_counted(count, conll->comment_count, "comment", "comments"));
 }

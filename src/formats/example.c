@@ -6,7 +6,7 @@
 
 static enum status malformed(const unsigned char *message, const unsigned char *at)
 {
-	return error_set(ERR_DATA, "no well-formed tf.Example (at byte %lld of it)", (long long)(at - message));
+	return error_set(ERR_DATA, "not a well-formed tf.Example (at byte %lld of it)", (long long)(at - message));
 }
 
 static enum status read_feature(const unsigned char *message, struct byte_range part, struct example_feature *feature)

@@ -294,7 +294,7 @@ static enum status body_begins(struct transfer *t)
 		return OK;
 	}
 	if (part->size > 0 && ftruncate(t->descriptor, 0) != 0)
-		return error_set_errno(ERR_RESOURCE, "'%s': cannot cut", part->path);
+		return error_set_errno(ERR_RESOURCE, "'%s': cannot truncate", part->path);
 	part->size = 0;
 	part->total = length;
 	snprintf(part->validator, sizeof part->validator, "%s", t->etag[0] ? t->etag : t->modified);
@@ -447,7 +447,7 @@ static enum status attempt(const struct curl_library *library, const struct fetc
 	if (t.descriptor < 0)
 		return error_set_errno(ERR_RESOURCE, "'%s': cannot write", part->path);
 	if (part->size == 0 && ftruncate(t.descriptor, 0) != 0) {
-		status = error_set_errno(ERR_RESOURCE, "'%s': cannot cut", part->path);
+		status = error_set_errno(ERR_RESOURCE, "'%s': cannot truncate", part->path);
 		goto done;
 	}
 	t.curl = library->open();

@@ -84,7 +84,7 @@ enum status npy_view(const unsigned char *bytes, size_t size, const char *name, 
 		return damaged(name, "its header is too long", 8);
 	header = strndup((const char *)bytes + prefix, length);
 	if (!header)
-		return error_set(ERR_RESOURCE, "no memory for the header of '%s'", name);
+		return error_set(ERR_RESOURCE, "not enough memory for the header of '%s'", name);
 	enum status status = read_header(header, prefix, name, out, &one, shape);
 	free(header);
 	TRY(status);

@@ -377,7 +377,7 @@ static enum status choose_decoder(struct stream *stream)
 			stream->decoder = &decoders[i];
 			stream->state = decoders[i].create();
 			if (!stream->state)
-				return error_set(ERR_RESOURCE, "'%s': no memory for its %s decoder", stream->path,
+				return error_set(ERR_RESOURCE, "'%s': not enough memory for its %s decoder", stream->path,
 						 decoders[i].name);
 			stream->member_open = true;
 			break;
@@ -426,7 +426,7 @@ enum status stream_open(struct stream **out, const char *path)
 	stream->descriptor = -1;
 	stream->path = strdup(standard_input ? "standard input" : path);
 	if (!stream->path) {
-		status = error_set(ERR_RESOURCE, "no memory to open '%s'", path);
+		status = error_set(ERR_RESOURCE, "not enough memory to open '%s'", path);
 		goto failed;
 	}
 	/* To open a pipe may take as long as to read from it. */
@@ -492,7 +492,7 @@ static enum status next_member(struct stream *stream)
 					      (long long)stream->input_offset, decoder->name),
 				    "the file may be damaged, or two files of different kinds may have been joined");
 	if (!decoder->restart(stream->state))
-		return error_set(ERR_RESOURCE, "'%s': no memory for its %s decoder", stream->path, decoder->name);
+		return error_set(ERR_RESOURCE, "'%s': not enough memory for its %s decoder", stream->path, decoder->name);
 	stream->member_open = true;
 	return OK;
 }
@@ -548,8 +548,8 @@ enum status stream_read(struct stream *stream, void *bytes, size_t capacity, siz
 		*out_count = capacity - exchange.output_size;
 		if (exchange.out_of_memory)
 			return error_hinted(
-				error_set(ERR_RESOURCE, "'%s': no memory to decode its %s data at byte %lld", stream->path,
-					  decoder->name, (long long)stream->input_offset),
+				error_set(ERR_RESOURCE, "'%s': not enough memory to decode its %s data at byte %lld",
+					  stream->path, decoder->name, (long long)stream->input_offset),
 				"it was packed with a history of hundreds of megabytes or more; pack it again without --long "
 				"or extreme settings");
 		if (exchange.problem)

@@ -93,7 +93,7 @@ static enum status begin_reading(struct tfrecord_reader *reader)
 	TRY(memory_new(&reader->raw, STREAM_BLOCK_BYTES, 1, "zlib data"));
 	memcpy(reader->raw, reader->bytes, size);
 	if (inflateInit(&reader->inflater) != Z_OK)
-		return error_set(ERR_RESOURCE, "no memory for the zlib decoder");
+		return error_set(ERR_RESOURCE, "not enough memory for the zlib decoder");
 	reader->is_zlib = true;
 	reader->inflater.next_in = reader->raw;
 	reader->inflater.avail_in = (uInt)size;
@@ -123,7 +123,7 @@ static enum status refuse(struct tfrecord_reader *reader, const char *reason)
 	enum status status = error_set(ERR_DATA, "'%s': record %lld at byte %lld: %s", stream_path(reader->stream),
 				       (long long)reader->record, (long long)reader->offset, reason);
 	if (reader->record == 0)
-		error_hint("this may be no TFRecord file");
+		error_hint("this may not be a TFRecord file");
 	else
 		error_hint("the file is damaged: get it again, or give --on_bad_record skip to continue without the record");
 	return status;
@@ -223,7 +223,7 @@ enum status tfrecord_writer_open(struct tfrecord_writer **out, const char *path,
 		TRY_GOTO(memory_new(&writer->packed, STREAM_BLOCK_BYTES, 1, "gzip data"), fail);
 		if (deflateInit2(&writer->deflater, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) !=
 		    Z_OK) {
-			status = error_set(ERR_RESOURCE, "no memory for the gzip encoder");
+			status = error_set(ERR_RESOURCE, "not enough memory for the gzip encoder");
 			goto fail;
 		}
 		writer->gzip = true;

@@ -174,7 +174,7 @@ static enum status new_parser(struct records *records, int64_t offset)
 		XML_ParserFree(xml->parser);
 	xml->parser = XML_ParserCreate("UTF-8");
 	if (!xml->parser)
-		return error_set(ERR_RESOURCE, "'%s': no memory for the XML parser", records->settings.name);
+		return error_set(ERR_RESOURCE, "'%s': not enough memory for the XML parser", records->settings.name);
 	XML_SetUserData(xml->parser, records);
 	XML_SetElementHandler(xml->parser, start_element, end_element);
 	XML_SetCharacterDataHandler(xml->parser, characters);
@@ -232,7 +232,7 @@ static enum status parse(struct records *records, const char *bytes, size_t size
 		return xml->status;
 	enum XML_Error code = XML_GetErrorCode(xml->parser);
 	if (code == XML_ERROR_NO_MEMORY)
-		return error_set(ERR_RESOURCE, "'%s': no memory for the XML parser", records->settings.name);
+		return error_set(ERR_RESOURCE, "'%s': not enough memory for the XML parser", records->settings.name);
 	int64_t offset = xml->parser_start + XML_GetCurrentByteIndex(xml->parser);
 	return report_damage(records, "damaged", offset, XML_ErrorString(code));
 }
@@ -327,7 +327,7 @@ static enum status wiki_xml_finish(struct records *records)
 		return xml->status;
 	enum XML_Error code = XML_GetErrorCode(xml->parser);
 	if (code == XML_ERROR_NO_MEMORY)
-		return error_set(ERR_RESOURCE, "'%s': no memory for the XML parser", records->settings.name);
+		return error_set(ERR_RESOURCE, "'%s': not enough memory for the XML parser", records->settings.name);
 	bool ended = code == XML_ERROR_NO_ELEMENTS || code == XML_ERROR_UNCLOSED_TOKEN || code == XML_ERROR_PARTIAL_CHAR ||
 		     code == XML_ERROR_UNCLOSED_CDATA_SECTION;
 	if (ended && xml->bare && !xml->within_page && code == XML_ERROR_NO_ELEMENTS)

@@ -23,7 +23,7 @@ static enum status read_record(struct saved_model *saved)
 		return OK;
 	enum status status = file_read(path, RECORD_LIMIT, &text);
 	if (status == OK && !(saved->task.record = strdup(buffer_string(&text))))
-		status = error_set(ERR_RESOURCE, "no memory for '%s'", path);
+		status = error_set(ERR_RESOURCE, "not enough memory for '%s'", path);
 	buffer_release(&text);
 	return status;
 }

@@ -371,7 +371,7 @@ void text_counts_log(const struct text_counts *counts, const struct text_setting
 	if (counts->empty > 0)
 		log_warning("%s empty", format_counted(texts, counts->empty, "text was", "texts were"));
 	if (counts->invalid_bytes > 0)
-		log_warning("%s no UTF-8 and left out", format_counted(number, counts->invalid_bytes, "byte was", "bytes were"));
+		log_warning("%s not UTF-8 and left out", format_counted(number, counts->invalid_bytes, "byte was", "bytes were"));
 	input_warn_invalid(counts->invalid_bytes, counts->bytes);
 	unknown_warn("the texts", counts->unknown, counts->words);
 }

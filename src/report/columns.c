@@ -116,7 +116,7 @@ const char *report_number(char out[REPORT_NUMBER_BYTES], double value, enum meas
 		snprintf(out, REPORT_NUMBER_BYTES, "%.1f", value);
 	else if (unit == UNIT_COUNT)
 		snprintf(out, REPORT_NUMBER_BYTES, "%.0f", value);
-	else if (fabs(value) >= 1000)
+	else if (fabs(value) >= 100)
 		snprintf(out, REPORT_NUMBER_BYTES, "%.4g", value);
 	else
 		snprintf(out, REPORT_NUMBER_BYTES, "%.3f", value);

@@ -255,7 +255,7 @@ static void look_for_rise(struct diagnosis *diagnosis, const struct diagnosis_st
 			    diagnosis->best_loss, diagnosis->best_step);
 		SAY(finding, advice,
 		    "%s with a --learning_rate three to ten times lower (it is %.3g), or with a longer warm-up (%s).",
-		    worse_than_guessing ? "Start again" : "Go back to an earlier checkpoint, or start again,",
+		    worse_than_guessing ? "Start again" : "Start again, or from the weights of an earlier checkpoint,",
 		    step->learning_rate, task->words.warmup);
 		return;
 	}

@@ -142,7 +142,7 @@ enum status initial_weights_text(const struct initial_weights *initial, struct o
 	if (!found)
 		log_note("casing: %s of the entries of '%s' are in upper case, so text is %s",
 			 tokenizer.lowercase ? "few or none" : "many", initial->vocab_path,
-			 tokenizer.lowercase ? "made lower case" : "left as it is");
+			 tokenizer.lowercase ? "lower-cased" : "left as it is");
 	*cased = !tokenizer.lowercase;
 	return options_set(options, "cased", *cased ? "true" : "false", ORIGIN_CHOSEN);
 }

@@ -363,8 +363,9 @@ enum status run_data_shards(const struct option_list *patterns, const struct cor
 	TRY(shard_is_of(prefix, patterns, input, &same));
 	if (same)
 		return OK;
-	return error_hinted(error_set(ERR_STATE, "the corpus has changed since '%s' was made from it", prefix),
-			    "give --fresh to start over with the new text, or choose another --out");
+	return error_hinted(
+		error_set(ERR_STATE, "the corpus has changed since '%s' was made from it", prefix),
+		"leave --corpus out to resume with the text as it was, or give --fresh to start over with the new text");
 }
 
 /* A shard must have been made with this vocabulary, from text that was split as this tokenizer does. */

@@ -482,7 +482,7 @@ enum status calibration_read_record(const struct json *record, const char *name,
 	TRY(json_get_bool(calibration, name, "divides", &out->divides));
 	const struct json *thresholds = json_member(calibration, "thresholds");
 	if (!(out->temperature >= 0 && isfinite(out->temperature) && out->min_score >= 0 && out->min_score <= 1))
-		return error_set(ERR_DATA, "'%s': \"calibration\" has no temperature and least score", name);
+		return error_set(ERR_DATA, "'%s': \"calibration\": \"temperature\" or \"min_score\" is out of range", name);
 	return thresholds ? read_thresholds(thresholds, name, out) : OK;
 }
 

@@ -494,7 +494,8 @@ static enum status score_retrieval(const struct contrastive_step *all, struct po
 		ndcg += r.ndcg[q];
 		mrr += r.mrr[q];
 		if (r.statuses[q] != OK)
-			status = error_set(r.statuses[q], "no memory for a ranking of %lld texts", (long long)r.candidate_count);
+			status = error_set(r.statuses[q], "not enough memory for a ranking of %lld texts",
+					   (long long)r.candidate_count);
 	}
 	measure_add_ranking(ndcg / (double)r.query_count, mrr / (double)r.query_count, out);
 done:

@@ -90,7 +90,7 @@ static enum status read_rows(const struct json *record, const char *name, struct
 		return OK;
 	size_t size = strlen(text);
 	if (size == 0 || size % 16 != 0 || strspn(text, "0123456789abcdef") != size)
-		return error_set(ERR_DATA, "'%s': \"training_rows\" are no hashes", name);
+		return error_set(ERR_DATA, "'%s': \"training_rows\" are not hashes", name);
 	row_hashes_release(out);
 	TRY(memory_new(&out->hashes, (int64_t)(size / 16), sizeof *out->hashes, "hashes of examples"));
 	for (; out->count < (int64_t)(size / 16); out->count++) {

@@ -146,7 +146,7 @@ void corpus_describe_oddities(const struct corpus *corpus, struct buffer *out)
 	describe(out, counts->invalid_utf8_bytes, "byte that is not UTF-8 (tokenizers leave it out)",
 		 "bytes that are not UTF-8 (tokenizers leave them out)");
 	describe(out, counts->nul_bytes, "NUL byte", "NUL bytes");
-	describe(out, counts->damaged, "damaged place passed over", "damaged places passed over");
+	describe(out, counts->damaged, "damaged place skipped", "damaged places skipped");
 	describe(out, counts->sentence_cuts, "cut in a sentence over 64 KiB", "cuts in sentences over 64 KiB");
 	describe(out, counts->document_cuts, "cut in a document that is too large", "cuts in documents that are too large");
 }
@@ -336,7 +336,7 @@ static enum status meet_damage(void *context)
 	if (corpus->settings.input.on_bad_record == STOP_ON_BAD_RECORD)
 		return error_last()->status;
 	if (corpus->counts.damaged++ < DAMAGE_SAID)
-		log_warning("%s; passed over", error_last()->message);
+		log_warning("%s; skipped", error_last()->message);
 	return OK;
 }
 

@@ -137,8 +137,10 @@ failed:
 
 static enum status not_finite(const char *kind, const char *name)
 {
-	return error_hinted(error_set(ERR_NUMERIC, "%s of '%s' are not finite: the checkpoint is not saved", kind, name),
-			    "the last checkpoint is intact; resume from it with a lower --learning_rate");
+	return error_hinted(
+		error_set(ERR_NUMERIC, "%s of '%s' are not finite: the checkpoint is not saved", kind, name),
+		"a resumed run keeps its settings: start another run (--out) from the last checkpoint's weights, which "
+		"are intact, with a lower --learning_rate");
 }
 
 /* Where a parameter lies in a copy that begins with parameter `first`. */

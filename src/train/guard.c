@@ -62,11 +62,10 @@ static enum guard_verdict judge_spike(struct guard_state *state, const struct gu
 static enum status say_overflow(const struct guard_reading *reading)
 {
 	if (reading->next_loss_scale == reading->loss_scale)
-		return error_hinted(
-			error_set(ERR_NUMERIC, "step %lld: gradients overflow even at the smallest loss scale, %g",
-				  (long long)reading->step, reading->loss_scale),
-			"the run is diverging; the range of 16-bit numbers is not the cause: the last checkpoint is intact; "
-			"try a lower --learning_rate, or --precision bf16");
+		return error_hinted(error_set(ERR_NUMERIC, "step %lld: gradients overflow even at the smallest loss scale, %g",
+					      (long long)reading->step, reading->loss_scale),
+				    "the run is diverging; the range of 16-bit numbers is not the cause: start over with a lower "
+				    "--learning_rate, or resume from the last checkpoint with --precision bf16");
 	log_detail("step %lld: gradients overflow, the loss scale falls to %g", (long long)reading->step,
 		   reading->next_loss_scale);
 	return OK;

@@ -451,7 +451,8 @@ enum status step_explain(struct training *training, const struct step *step, con
 	if (place.batch < 0 || !place.same)
 		error_hint("the last checkpoint is intact: run the same command on another machine, or test this one's memory");
 	else
-		error_hint("the last checkpoint is intact: resume from it with a lower --learning_rate, more --num_warmup_steps, "
-			   "or a lower --max_grad_norm, and look at those samples");
+		error_hint("look at those samples; a resumed run keeps its settings: start over (--fresh), or start another run "
+			   "(--out) from the last checkpoint's weights, which are intact, with a lower --learning_rate, more "
+			   "--num_warmup_steps, or a lower --max_grad_norm");
 	return status;
 }

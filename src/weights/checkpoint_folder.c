@@ -205,10 +205,10 @@ enum status checkpoint_latest(const char *folder, char out_path[PATH_BYTES], boo
 		}
 		if (status != ERR_DATA)
 			goto done;
-		log_warning("%s; passed over", error_last()->message);
+		log_warning("%s; skipped", error_last()->message);
 	}
 	if (count > 0) {
-		status = error_set(ERR_DATA, "'%s': none of its %" PRId64 " checkpoints is whole", folder, count);
+		status = error_set(ERR_DATA, "'%s': none of its %" PRId64 " checkpoints is intact", folder, count);
 		error_hint("remove them, or give --fresh to start over");
 	}
 done:

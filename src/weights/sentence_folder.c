@@ -428,7 +428,7 @@ static enum status set_prompt(struct sentence_folder *folder, const char *const 
 		struct sentence_prompt *more = realloc(folder->prompts, (size_t)(folder->prompt_count + 1) * sizeof *more);
 		if (!more) {
 			free(own);
-			return error_set(ERR_RESOURCE, "no memory for prompts");
+			return error_set(ERR_RESOURCE, "not enough memory for prompts");
 		}
 		folder->prompts = more;
 		more[folder->prompt_count] = (struct sentence_prompt){.name = NULL};

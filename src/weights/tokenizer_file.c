@@ -116,10 +116,9 @@ enum status vocab_file_read(struct vocab *out, const char *path)
 void vocab_warn_of_lower_case(const struct vocab *vocab, const char *path)
 {
 	if (!vocab->chain && vocab_looks_cased(vocab))
-		log_warning_once(
-			"'%s' has many entries in upper case, but text is made lower case: give --cased if it belongs to a "
-			"cased model",
-			path);
+		log_warning_once("'%s' has many entries in upper case, but text is lower-cased: give --cased if it belongs to a "
+				 "cased model",
+				 path);
 }
 
 enum status tokenizer_file_settings(const char *vocab_path, struct tokenizer_settings *settings, bool *out_found)

@@ -7,7 +7,7 @@ enum shape { SHAPE_OPEN, SHAPE_ROUND, SHAPE_SQUARE };
 
 struct cake_options {
 	int64_t layers;
-	double sugar;
+	double sugar, height;
 	unsigned filling; /* 0: jam, 1: cream */
 	enum shape shape;
 	bool candles;
@@ -19,6 +19,7 @@ struct cake_options {
 static const struct option cake_rows[] = {
 	{ROW(layers, ROLE_RESULT, "N"), .section = "phase", .range = "1..", .fallback = "2", .help = "layers of dough"},
 	{ROW(sugar, ROLE_RESULT, "X"), .help = "share of sugar", .rare = true},
+	{ROW(height, ROLE_RESULT, "X"), .fallback = "1", .help = "how high it is"},
 	{ROW(filling, ROLE_RESULT, "WHAT"), .range = "jam|cream", .fallback = "cream", .help = "what is between"},
 	{ROW(shape, ROLE_RESULT, "HOW"), .range = "|round|square", .help = "of the cake"},
 	{ROW(candles, ROLE_RUN, NULL), .fallback = "false", .help = "put candles on it"},
@@ -36,6 +37,7 @@ static const struct option table[] = {
 	{.help = "Cakes"},
 	{.group = cake_rows, .field = offsetof(struct party, cake)},
 	{.reworded = true, .name = "layers", .fallback = "3", .help = "floors"},
+	{.reworded = true, .name = "height", .fallback_text = "what the oven allows"},
 	{.name = "music", .type = OPTION_FLAG, .field = offsetof(struct party, music), .help = "play"},
 	{0},
 };
@@ -72,6 +74,7 @@ static void a_group_fills_its_struct(void **state)
 	assert_int_equal(party.cake.shape, SHAPE_SQUARE);
 	assert_string_equal(party.cake.guests.values[0], "Ann");
 	assert_string_equal(options.table[1].help, "floors");
+	assert_true(party.cake.height == 0 && options_is_open(&options, &party.cake.height)); /* words in place of a value */
 	assert_string_equal(options.section_name, "phase");
 }
 

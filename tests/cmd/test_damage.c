@@ -313,7 +313,7 @@ static void records_that_cannot_be_true_are_refused(void **state)
 static void steps_agree(void **state)
 {
 	make_run("named", "checkpoint-3");
-	assert_program(3, "none of its 1 checkpoints is whole", RUN("named", ""));
+	assert_program(3, "none of its 1 checkpoints is intact", RUN("named", ""));
 	assert_said("is of step 2");
 	assert_program(3, "is of step 2", RUN("elsewhere", "--resume_from %s/named/checkpoint-3"), test_folder);
 	assert_ok(folder_remove(test_path("named")));

@@ -131,7 +131,7 @@ static void odd_texts_are_defined_and_said(void **state)
 	assert_ok(file_write(test_path("odd.txt"), text.data, text.size));
 	assert_program(0, "2 texts were longer than 48 tokens and cut: ", EMBED "%s/odd.txt", test_folder, test_folder);
 	assert_said("1 text was empty");
-	assert_said("1 byte was no UTF-8");
+	assert_said("1 byte was not UTF-8");
 	assert_said("1 line was too long");
 	double *values = printed_vectors(&rows, &columns);
 	assert_int_equal(rows, 6);

@@ -66,7 +66,7 @@ static void a_checkpoint_alone_is_enough(void **state)
 	assert_program(0, "30 of the model's 30 tensors", RUN("google", "still", "--learning_rate 0 --max_seq_length 10"));
 	assert_non_null(strstr(buffer_string(&program_errors), "TensorFlow checkpoint, F32"));
 	assert_non_null(strstr(buffer_string(&program_errors), "optimizer state, ignored: 60"));
-	assert_non_null(strstr(buffer_string(&program_errors), "made lower case"));
+	assert_non_null(strstr(buffer_string(&program_errors), "lower-cased"));
 	assert_non_null(strstr(buffer_string(&program_errors), "gelu (tanh)"));
 	evaluate(test_path("google"), &before);
 	evaluate(test_path("still"), &after);

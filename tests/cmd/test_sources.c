@@ -142,6 +142,8 @@ static void other_spellings(void **state)
 	assert_program(75, "", "pretrain --corpus %s/first/../corpus.txt --out %s/spelled --stop_at_step 3 --threads 1", folder,
 		       folder);
 	assert_program(4, "the corpus has changed", "pretrain --corpus %s --out %s/spelled --threads 1", eval, folder);
+	assert_said("leave --corpus out to resume");
+	assert_program(0, "finished", "pretrain --out %s/spelled --threads 1", folder);
 	assert_program(
 		75, "",
 		"pretrain --corpus - --vocab_file %s/first/data/vocab.txt --model %s --out %s/piped --stop_at_step 1 " OPTIONS

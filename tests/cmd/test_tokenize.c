@@ -252,7 +252,7 @@ static void test_settings_file(void **state)
 {
 	put("text", "A\n", 2);
 	assert_int_equal(run(NULL, "--vocab_file vocab.txt text"), 0);
-	assert_log_has("has many entries in upper case, but text is made lower case");
+	assert_log_has("has many entries in upper case, but text is lower-cased");
 	assert_int_equal(run(NULL, "--vocab_file vocab.txt --no_cased text"), 0);
 	assert_log_lacks("upper case");
 	put("tokenizer_config.json", "{\"do_lower_case\": false}", 24);

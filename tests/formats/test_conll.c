@@ -85,12 +85,12 @@ static void documents_begin_with_docstart(void **state)
 static void a_hash_may_be_a_word(void **state)
 {
 	EXPECT("# text = a b\n# sent_id 1\na DT O\n# NN O\n#tag NN B-X\n\n# NN B-X\n\n#\n# newdoc id = 3\nc NN O\n",
-	       "3 columns between spaces (word 1, tag 3), 3 sentences, 5 words, 4 comments passed over|a_O #_O "
+	       "3 columns between spaces (word 1, tag 3), 3 sentences, 5 words, 4 comments skipped|a_O #_O "
 	       "#tag_B-X/#_B-X/c_O/");
 	EXPECT("# text = a\n#\tO\na\tO\n",
-	       "2 columns between tabs (word 1, tag 2), 1 sentence, 2 words, 1 comment passed over|#_O a_O/");
+	       "2 columns between tabs (word 1, tag 2), 1 sentence, 2 words, 1 comment skipped|#_O a_O/");
 	EXPECT("#\na\n", "1 column between spaces (word 1, no tags), 1 sentence, 2 words|#_ a_/");
-	EXPECT("# comment\na O\n", "2 columns between spaces (word 1, tag 2), 1 sentence, 1 word, 1 comment passed over|a_O/");
+	EXPECT("# comment\na O\n", "2 columns between spaces (word 1, tag 2), 1 sentence, 1 word, 1 comment skipped|a_O/");
 	EXPECT("# O\na O\n", "2 columns between spaces (word 1, tag 2), 1 sentence, 2 words|#_O a_O/");
 }
 

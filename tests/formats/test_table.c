@@ -83,7 +83,7 @@ static void commas_go_with_quotes(void **state)
 	EXPECT("a.txt", "text,label\na b,1\n\"c, d\",0\n", "CSV with a header, 2 columns (text, label), 2 rows|a b,1/c, d,0/");
 	/* Prose with one comma per line is not a table of two columns. */
 	EXPECT("a.txt", "\n\ntext,label\na b,1\n",
-	       "CSV with a header, 2 columns (text, label), 1 row, 2 empty lines passed over|a b,1/");
+	       "CSV with a header, 2 columns (text, label), 1 row, 2 empty lines skipped|a b,1/");
 	EXPECT("a.txt", "n,Text\n", "CSV with a header, 2 columns (n, Text), 0 rows|");
 	EXPECT("a.txt", "one,two\n", "one text a line without a header, 1 column, 1 row|one,two/");
 	EXPECT("a.txt", "Hello, world\nBye, all\n", "one text a line without a header, 1 column, 2 rows|Hello, world/Bye, all/");
@@ -240,7 +240,7 @@ static void json_objects_are_rows(void **state)
 	EXPECT("a.jsonl",
 	       "{\"text\": \"a\\n\\u00e9\", \"label\": 1, \"m\": {\"x\": true, \"y\": {\"z\": 1.50}}}\n\n"
 	       " {\"label\": null, \"extra\": [1, \"b\", {\"c\": [0.5]}], \"text\": \"\"} \r\n",
-	       "JSON lines, 5 columns (text, label, m.x, m.y.z, extra), 2 rows, 1 empty line passed over|"
+	       "JSON lines, 5 columns (text, label, m.x, m.y.z, extra), 2 rows, 1 empty line skipped|"
 	       "a\n\xC3\xA9,1,true,1.50,-/,-,-,-,[1,\"b\",{\"c\":[0.5]}]/");
 	EXPECT("a.json", "[\n {\"a\": \"x]},\\\"{\"},\n {\"b\": {}}, {\"a\":\n 2}\n]\n",
 	       "a JSON list of objects, 1 column (a), 3 rows|x]},\"{/-/2/");
@@ -292,10 +292,10 @@ static void damage_is_named_by_its_line(void **state)
 		CASE("a.jsonl", "{\"a\": 1}\n{\"a\": 1, \"a\": 2}\n", "line 2: JSON: key \"a\" twice", 1, 1),
 		CASE("a.jsonl", "{\"a\": 1}\n{\"b\": {\"c\": 1}, \"b.c\": 2}\n{\"b.c\": 5}\n",
 		     "line 2: \"b.c\" stands for two values", 2, 1),
-		CASE("a.jsonl", "{\"a\": 1}\n[1]\n", "line 2: no JSON object", 1, 1),
+		CASE("a.jsonl", "{\"a\": 1}\n[1]\n", "line 2: not a JSON object", 1, 1),
 		CASE("a.jsonl", "{\"a\": 1}\n{\"a\": \"\\u0000\"}\n", "line 2: the text of \"a\" has a NUL in it", 1, 1),
 		CASE("a.jsonl", "{\"a\": \"b\xFF\"}\n{\"a\": 1}\n", "line 1: invalid UTF-8 at byte 9 of the line", 1, 1),
-		CASE("a.json", "[{\"a\": 1},\n3,\n{\"a\": 2}]", "line 2: no JSON object", 2, 1),
+		CASE("a.json", "[{\"a\": 1},\n3,\n{\"a\": 2}]", "line 2: not a JSON object", 2, 1),
 		CASE("a.json", "[{\"a\": 1},\n{\"a\": 2}", "line 2: the list of objects has no end", -1, 0),
 		CASE("a.json", "[{\"a\": 1},\n{\"a\": 2}\n]\nx", "line 4: more text after the list", -1, 0),
 		CASE("a.json", "{\n \"a\": 1\n}\n", "this is one JSON object over several lines", -1, 0),

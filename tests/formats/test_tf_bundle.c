@@ -135,7 +135,7 @@ static void malice_is_refused(void **state)
 		{"", 0, "a", 1, ENTRY, sizeof(ENTRY) - 1, "0 data files"},
 		{"\x08\xff\xff\xff\xff\x0f", 6, "a", 1, ENTRY, sizeof(ENTRY) - 1, "data files"},
 		{"\x08", 1, "a", 1, ENTRY, sizeof(ENTRY) - 1, "header is damaged"},
-		{HEADER, 2, "a\x1b", 2, ENTRY, sizeof(ENTRY) - 1, "no plain text"},
+		{HEADER, 2, "a\x1b", 2, ENTRY, sizeof(ENTRY) - 1, "not plain text"},
 		{HEADER, 2, "a", 1, "\x08\1\x12\0\x28\4\x3a\0", 8, "slices"},
 		{HEADER, 2, "a", 1, "\x08\1\x12\2\x18\1\x28\4", 8, "not known"},
 		{HEADER, 2, "a", 1, "\x08\1\x12\0\x18\1\x28\4", 8, "beyond the last"},

@@ -171,7 +171,7 @@ static void test_example(void **state)
 	assert_error(ERR_DATA, "more than 5", feature_integers(example_find(&example, "ids"), out, 5, &count));
 	assert_error(ERR_DATA, "holds no floats", feature_floats(example_find(&example, "ids"), floats, 8, &count));
 	for (size_t cut = 1; cut < size; cut++) /* each cut lies within the single outer field */
-		assert_error(ERR_DATA, "no well-formed", example_parse(&example, message, cut));
+		assert_error(ERR_DATA, "not a well-formed", example_parse(&example, message, cut));
 }
 
 /* Unpacked integers, a negative one, and an unknown field. The bytes follow the definition of protocol buffers. */

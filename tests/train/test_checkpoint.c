@@ -140,7 +140,7 @@ static void the_older_one_is_taken(void **state)
 		assert_int_equal(before.size, after.size);
 		assert_memory_equal(before.data, after.data, after.size);
 		assert_ok(file_read(log, 1 << 24, &said));
-		assert_non_null(strstr(buffer_string(&said), "passed over"));
+		assert_non_null(strstr(buffer_string(&said), "skipped"));
 		buffer_release(&before);
 		buffer_release(&after);
 		buffer_release(&said);
@@ -150,7 +150,7 @@ static void the_older_one_is_taken(void **state)
 	bool found;
 	flip(test_path("older/checkpoint-2/model.safetensors"), 999);
 	flip(test_path("older/checkpoint-4/model.safetensors"), 999);
-	assert_error(ERR_DATA, "none of its 2 checkpoints is whole", checkpoint_latest(test_path("older"), path, &found));
+	assert_error(ERR_DATA, "none of its 2 checkpoints is intact", checkpoint_latest(test_path("older"), path, &found));
 	assert_non_null(strstr(error_last()->hint, "--fresh"));
 	name_list_release(&files);
 }

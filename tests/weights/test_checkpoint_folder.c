@@ -80,7 +80,7 @@ static void the_newest_whole_one_is_found(void **state)
 	assert_error(ERR_DATA, "wrong checksum", checkpoint_verify(test_path("run/checkpoint-100/")));
 	assert_ok(file_write(test_path("run/checkpoint-10/a.txt"), "next", 4));
 	assert_ok(file_write(test_path("run/checkpoint-9/a.txt"), "longer", 6));
-	assert_error(ERR_DATA, "none of its 4 checkpoints is whole", checkpoint_latest(test_path("run"), path, &found));
+	assert_error(ERR_DATA, "none of its 4 checkpoints is intact", checkpoint_latest(test_path("run"), path, &found));
 }
 
 static void the_newest_and_the_best_are_kept(void **state)

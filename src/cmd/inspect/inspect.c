@@ -41,7 +41,7 @@ static const struct command_text inspect_help = {
 		"instances, vectors and answers (unfinished ones too: PATH.part), a vocabulary, metrics.jsonl. Also weights of "
 		"other programs (.safetensors, PyTorch's .bin or .pt, the prefix or index of a TensorFlow checkpoint), "
 		"instances as TFRecord or NVIDIA's HDF5, and a text, of which it shows how a corpus would be read. A masked "
-		"token is shown as the model sees it, with the answer behind it: [MASK]{cat}.",
+		"token is shown as the model sees it, followed by the answer: [MASK]{cat}.",
 	.examples = "bertc inspect runs/mine\tthe state of a run\nbertc inspect task-onnx\tinputs and outputs of an exported "
 		    "model\nbertc inspect runs/mine/data/train\ttoken shards\nbertc inspect train.tfrecord --vocab_file "
 		    "vocab.txt --records 10\tinstances as text\nbertc inspect runs/mine/final/model.safetensors --tensors\tevery "

@@ -51,7 +51,7 @@ const struct option plan_options[] = {
 	{ROW(ranks, ROLE_RUN, "N"), .range = "1..1000000", .fallback_text = "1",
 	 .help = "total number of CPU processes, each on --threads cores of a machine like this one"},
 	{ROW(gpus_per_node, ROLE_RUN, "N"), .range = "1..1024", .alias = "ranks_per_node n_gpus_per_node",
-	 .fallback_text = "as such GPUs are usually sold; CPUs: all in one host host",
+	 .fallback_text = "as such GPUs are usually sold; CPUs: all in one host",
 	 .help = "devices of a host"},
 	{ROW(device_kind, ROLE_RUN, "NAME"), .alias = "gpu", .fallback_text = "h200 where there are GPUs",
 	 .help = "b200, h200, h100, a100, a100_40, a30, rtx4090 or t4"},

@@ -168,7 +168,7 @@ static enum status open_datasets(struct hdf5_table *table)
 					 (long long)table->rows, (long long)table->columns[like], dataset_names[like]);
 	}
 	if (table->columns[IDS] < 1 || table->columns[IDS] > STATIC_LENGTH_MAX || table->columns[POSITIONS] > table->columns[IDS])
-		return error_set(ERR_DATA, "'%s': rows of %lld tokens and %lld masked positions make no sense", table->path,
+		return error_set(ERR_DATA, "'%s': rows of %lld tokens and %lld masked positions are impossible", table->path,
 				 (long long)table->columns[IDS], (long long)table->columns[POSITIONS]);
 	table->slab_rows = SLAB_ELEMENTS / table->columns[IDS] + 1;
 	for (int i = 0; i < DATASETS; i++)
@@ -379,7 +379,7 @@ static enum status convert_in_child(const char *path, const struct instance_dema
 			status = error_restore(&result->error);
 		*out = result->counts;
 		if (status == OK && result->counts.bad > 0)
-			log_warning("%s; passed over", result->first_bad.message);
+			log_warning("%s; skipped", result->first_bad.message);
 	}
 	close(ends[0]);
 	free(result);

@@ -211,7 +211,7 @@ enum status record_reader_next(struct record_reader *reader, const struct instan
 		if (status != ERR_DATA || !reader->demands.skip_bad)
 			return status;
 		if (++reader->counts.bad <= BAD_TOLD)
-			log_warning("%s; passed over", error_last()->message);
+			log_warning("%s; skipped", error_last()->message);
 	}
 }
 

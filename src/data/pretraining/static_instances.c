@@ -232,7 +232,7 @@ static enum status read_tail(struct static_file *file)
 	size_t size = file->map.size;
 	struct tail tail;
 	if (size < HEAD_BYTES + 8 + sizeof tail || memcmp(data, MAGIC, 8) != 0)
-		return damaged(file, "no file of instances");
+		return damaged(file, "not a file of instances");
 	memcpy(&tail, data + size - sizeof tail, sizeof tail);
 	if (memcmp(tail.magic, MAGIC, 8) != 0)
 		return damaged(file, "it does not end as a file of instances does");
@@ -244,7 +244,7 @@ static enum status read_tail(struct static_file *file)
 		return damaged(file, "its size is not what its end says");
 	if (tail.max_length < 0 || tail.max_length > STATIC_LENGTH_MAX || tail.max_predictions < 0 ||
 	    tail.max_predictions > tail.max_length)
-		return damaged(file, "its end makes no sense");
+		return damaged(file, "its end is invalid");
 	file->summary = (struct static_summary){
 		.count = tail.count,
 		.token_count = tail.token_count,
@@ -264,10 +264,10 @@ static enum status read_tail(struct static_file *file)
 	for (int64_t i = 0; i <= tail.count; i++) {
 		uint64_t at = place(file, i), least = i > 0 ? sizeof(struct record) : 0;
 		if (at < last || at - last < least || at > end || at % 4 != 0 || (i == 0 && at != HEAD_BYTES))
-			return damaged(file, "the list of its instances makes no sense");
+			return damaged(file, "the list of its instances is invalid");
 		last = at;
 	}
-	return last == end ? OK : damaged(file, "the list of its instances makes no sense");
+	return last == end ? OK : damaged(file, "the list of its instances is invalid");
 }
 
 enum status static_file_open(struct static_file *out, const char *path)
@@ -360,7 +360,7 @@ enum status static_file_read(const struct static_file *file, int64_t index, int3
 	struct parts parts;
 	BUG_IF(index < 0 || index >= file->summary.count);
 	if (!find_parts(file, index, &parts))
-		return refuse(file, index, "its sizes make no sense");
+		return refuse(file, index, "its sizes are invalid");
 	bool wide = parts.record.flags & WIDE;
 	int32_t length = (int32_t)parts.record.length, predictions = (int32_t)parts.record.predictions;
 	out->length = length;

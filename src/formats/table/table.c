@@ -251,5 +251,5 @@ void table_describe(const struct table *table, struct buffer *out)
 		return;
 	buffer_format(out, ", %s", format_counted(count, table->row_count, "row", "rows"));
 	if (table->blank_lines > 0)
-		buffer_format(out, ", %s passed over", format_counted(count, table->blank_lines, "empty line", "empty lines"));
+		buffer_format(out, ", %s skipped", format_counted(count, table->blank_lines, "empty line", "empty lines"));
 }

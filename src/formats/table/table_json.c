@@ -126,7 +126,7 @@ static enum status take_root(struct json_reader *reader, const struct json *root
 	struct table *table = reader->table;
 
 	if (root->kind != JSON_OBJECT)
-		return error_set(ERR_DATA, "'%s', line %lld: no JSON object", table->name, (long long)reader->line);
+		return error_set(ERR_DATA, "'%s', line %lld: not a JSON object", table->name, (long long)reader->line);
 	int64_t fields = table->row_count > 0
 				 ? table->rows[table->row_count - 1].first_field + table->rows[table->row_count - 1].field_count
 				 : 0;

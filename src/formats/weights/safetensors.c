@@ -41,8 +41,8 @@ static enum status check_length(const struct file_map *map, const char *path, ui
 		return error_set(ERR_DATA, "'%s': header of %llu bytes; at most %d are allowed", path, (unsigned long long)header,
 				 HEADER_LIMIT);
 	if (header > map->size - 8)
-		return error_set(ERR_DATA, "'%s': header of %llu bytes in a file of %zu: truncated or no safetensors file", path,
-				 (unsigned long long)header, map->size);
+		return error_set(ERR_DATA, "'%s': header of %llu bytes in a file of %zu: truncated, or not a safetensors file",
+				 path, (unsigned long long)header, map->size);
 	*out_header = header;
 	return OK;
 }

@@ -168,7 +168,7 @@ static enum status add_tensor(struct reader *reader, const char *name, const str
 			"tensors of a checkpoint"));
 	char *copy = strdup(name);
 	if (!copy)
-		return error_set(ERR_RESOURCE, "no memory for the names of a checkpoint");
+		return error_set(ERR_RESOURCE, "not enough memory for the names of a checkpoint");
 	tensor.name = copy;
 	bundle->shards[entry->shard].wanted = true;
 	tensor.part = (int64_t)entry->shard;
@@ -191,7 +191,7 @@ static enum status visit_entry(void *context, const char *key, size_t key_size, 
 	for (size_t i = 0; i < key_size; i++)
 		plain &= key[i] >= 0x20 && key[i] < 0x7f;
 	if (!plain)
-		return error_set(ERR_DATA, "'%s': block at byte %" PRIu64 ": a name longer than %d bytes or no plain text",
+		return error_set(ERR_DATA, "'%s': block at byte %" PRIu64 ": a name longer than %d bytes or not plain text",
 				 reader->path, offset, NAME_LIMIT);
 	memcpy(name, key, key_size);
 	name[key_size] = 0;
@@ -231,7 +231,7 @@ static enum status open_shard(struct tf_bundle *bundle, int64_t number, const ch
 				    "the index '%s' names it; copy all files of the checkpoint", index_path);
 	shard->path = strdup(path);
 	if (!shard->path)
-		return error_set(ERR_RESOURCE, "no memory for the names of a checkpoint");
+		return error_set(ERR_RESOURCE, "not enough memory for the names of a checkpoint");
 	return file_map_open(&shard->map, path);
 }
 

@@ -283,7 +283,7 @@ static enum status check_name(const struct torch_file *file, const struct pickle
 	for (const unsigned char *p = (const unsigned char *)text; *p; p++)
 		plain &= is_plain(*p);
 	if (!plain)
-		return error_set(ERR_DATA, "'%s': a tensor's name is longer than %d bytes or no plain text", file->path,
+		return error_set(ERR_DATA, "'%s': a tensor's name is longer than %d bytes or not plain text", file->path,
 				 NAME_LIMIT);
 	return OK;
 }

@@ -125,7 +125,7 @@ static enum status add_part(struct weights_file *file, const char *path)
 	part->format = file->format = format;
 	part->path = strdup(path);
 	if (!part->path)
-		return error_set(ERR_RESOURCE, "no memory for the name of a file");
+		return error_set(ERR_RESOURCE, "not enough memory for the name of a file");
 	switch (format) {
 	case WEIGHTS_SAFETENSORS: return add_safetensors(file, part, number);
 	case WEIGHTS_TORCH: return add_torch(file, part, number);

@@ -448,7 +448,7 @@ static enum status take_record(struct reader *reader, const struct json *value)
 
 static enum status no_squad_file(const struct reader *reader, const char *what)
 {
-	return error_hinted(error_set(ERR_DATA, "'%s': no SQuAD file: %s", reader->name, what),
+	return error_hinted(error_set(ERR_DATA, "'%s': not a SQuAD file: %s", reader->name, what),
 			    "the form is {\"data\": [{\"paragraphs\": [{\"context\": ..., \"qas\": [...]}]}]}, or objects with "
 			    "\"id\", \"context\", \"question\" and \"answers\", in a list or one per line");
 }

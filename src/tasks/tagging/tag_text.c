@@ -659,11 +659,10 @@ static void note_plain_tags(const struct tag_text *text)
 	else if (others)
 		odd = NULL;
 	if (odd)
-		log_warning(
-			"tags such as '%.60s' may belong to a scheme that is not known: each word is tagged separately, and "
-			"there are no entities. If it begins an entity or goes on with one, write B-TYPE and I-TYPE, and O for "
-			"words outside of entities",
-			odd);
+		log_warning("tags such as '%.60s' may belong to a scheme that is not known: each word is tagged separately, and "
+			    "there are no entities. If they mark entities, write B-TYPE where one begins, I-TYPE where it "
+			    "continues, and O for words outside of entities",
+			    odd);
 	else
 		log_note("the tags have no prefixes: each word is tagged separately, and there are no entities");
 }

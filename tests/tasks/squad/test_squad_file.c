@@ -220,9 +220,9 @@ static void other_files_are_refused(void **state)
 	} cases[] = {
 		{"", "ends early"},
 		{"[]", "no question in it"},
-		{"3", "no SQuAD file"},
+		{"3", "not a SQuAD file"},
 		{"[3]", "article 1 has no list"},
-		{"{\"data\": {}}", "no SQuAD file"},
+		{"{\"data\": {}}", "not a SQuAD file"},
 		{"{\"data\": []}", "no question in it"},
 		{"{\"data\": [{}]}", "article 1 has no list \"paragraphs\""},
 		{"{\"data\": [{\"title\": 3, \"paragraphs\": []}]}", "\"title\" must be a string"},
