@@ -139,12 +139,12 @@ static void part_of_a_group(void **state)
 	struct party own = {0};
 	struct options few;
 	assert_ok(options_init(&few, part, &own));
-	assert_int_equal(few.count, 6);
+	assert_int_equal(few.count, 7);
 	assert_string_equal(few.table[0].name, "candles");
 	assert_string_equal(few.table[2].name, "sugar");
 	assert_string_equal(few.table[2].fallback_text, "plain");
 	assert_false(few.table[2].rare);
-	assert_string_equal(few.table[5].name, "name");
+	assert_string_equal(few.table[6].name, "name");
 	assert_int_equal(own.small.layers, 2);
 	assert_null(few.section_name);
 	options_release(&few);

@@ -110,9 +110,7 @@ static void returns_within_a_field(void **state)
 
 static void lines_end_in_several_ways(void **state)
 {
-	EXPECT("a.tsv", "1\ta\r\n\r\n0\tb\r\n\n",
-	       "TSV without a header, 2 columns, 2 rows, 2 empty lines passed "
-	       "over|1,a/0,b/");
+	EXPECT("a.tsv", "1\ta\r\n\r\n0\tb\r\n\n", "TSV without a header, 2 columns, 2 rows, 2 empty lines skipped|1,a/0,b/");
 	EXPECT("a.tsv", "1\ta\r0\tb", "TSV without a header, 2 columns, 2 rows|1,a/0,b/");
 	EXPECT("a.tsv", "1\ta\n0\tb\r", "TSV without a header, 2 columns, 2 rows|1,a/0,b/");
 	EXPECT("a.tsv", "1\ta\rb\n0\tc", "TSV without a header, 2 columns, 2 rows|1,a\rb/0,c/");
