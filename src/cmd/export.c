@@ -138,6 +138,10 @@ static enum status check_outside(const char *parent, const struct export_setting
 
 static enum status check_new(const char *out)
 {
+	char data[PATH_BYTES];
+	if (text_ends_with(out, ".onnx") && snprintf(data, sizeof data, "%s_data", out) < PATH_BYTES && file_exists(data))
+		return error_hinted(error_set(ERR_USAGE, "'%s' exists already: large graphs have their weights there", data),
+				    "remove it, or choose another name; nothing was changed");
 	struct name_list names = {0};
 	if (!file_exists(out))
 		return OK;
@@ -158,6 +162,7 @@ static struct onnx_model_content onnx_content(const struct saved_model *saved)
 		.slab = saved->slab,
 		.pooling = saved->sentences.pooling & (POOLING_SPLADE - 1), /* of SPLADE a graph has the logits */
 		.normalize = saved->sentences.normalize,
+		.cut = saved->sentences.truncate_dim,
 	};
 }
 
@@ -173,12 +178,21 @@ static struct model_folder_content folder_content(const struct saved_model *save
 	};
 }
 
+/* Writes how texts become vectors, or that they do not: readers would take the mean, unless there is the head of a task. */
+static enum status write_sentences(const struct saved_model *saved, const char *folder, struct folder_files *files)
+{
+	bool has_task = saved->heads.count > 0 && !model_heads_predict(&saved->heads);
+	return saved->sentences.pooling || (saved->sentences.found && !has_task)
+		       ? sentence_folder_write(folder, &saved->sentences, saved->config.hidden_size, files)
+		       : OK;
+}
+
 /* Writes what accompanies the weights in any form. */
 static enum status write_description(const struct saved_model *saved, const char *folder, struct folder_files *files)
 {
 	struct model_folder_content content = folder_content(saved);
 	TRY(model_folder_save_description(folder, &content, files));
-	return saved->sentences.pooling ? sentence_folder_write(folder, &saved->sentences, saved->config.hidden_size, files) : OK;
+	return write_sentences(saved, folder, files);
 }
 
 /* Writes the manifest of a folder with a graph; `files` are those that have been measured already. */
@@ -247,8 +261,8 @@ static enum status write_model_folder(const struct export_settings *settings, co
 	struct model_folder_content content = folder_content(saved);
 	struct folder_files files = {0};
 	enum status status = model_folder_save(folder, &content, &files);
-	if (status == OK && saved->sentences.pooling)
-		status = sentence_folder_write(folder, &saved->sentences, saved->config.hidden_size, &files);
+	if (status == OK)
+		status = write_sentences(saved, folder, &files);
 	if (status == OK)
 		status = manifest_write(folder, 0, &files);
 	free(files.files);
@@ -360,6 +374,8 @@ static enum status write_export(const struct export_settings *settings, const st
 	TRY(check_outside(parent, settings, saved->source.weights));
 	if (saved->source.base[0])
 		TRY(check_outside(parent, settings, saved->source.base));
+	if (saved->sentences.found)
+		TRY(check_outside(parent, settings, saved->sentences.modules));
 	if (settings->to == TO_ONNX && text_ends_with(name, ".onnx")) {
 		struct onnx_model_content graph = onnx_content(saved);
 		return onnx_model_write(settings->out, &graph, ONNX_FILE_LIMIT);

@@ -81,6 +81,11 @@ static int64_t pooled_width(const struct onnx_model_content *content)
 	return (int64_t)pooling_count(content->pooling) * content->model->config.hidden_size;
 }
 
+static bool cuts_vectors(const struct onnx_model_content *content)
+{
+	return content->cut > 0 && content->cut < pooled_width(content);
+}
+
 static void describe_outputs(const struct onnx_model_content *content, struct onnx_model_facts *out)
 {
 	const struct model *model = content->model;
@@ -107,7 +112,8 @@ static void describe_outputs(const struct onnx_model_content *content, struct on
 		add_facts(&outputs[n++], "logits", false, 3, (const int64_t[]){-1, -1, head->outputs});
 	}
 	if (content->pooling)
-		add_facts(&outputs[n++], "sentence_embedding", false, 2, (const int64_t[]){-1, pooled_width(content)});
+		add_facts(&outputs[n++], "sentence_embedding", false, 2,
+			  (const int64_t[]){-1, cuts_vectors(content) ? content->cut : pooled_width(content)});
 	out->output_count = n;
 }
 
@@ -747,6 +753,8 @@ static void add_sentence_embedding(struct builder *b, struct onnx_value hidden)
 		length = apply(b, "Max", "/normalize/length_or_least", VALUES(length, least));
 		x = apply(b, "Div", "/normalize", VALUES(x, length));
 	}
+	if (cuts_vectors(b->content))
+		x = slice(b, "sentence_embedding", 0, x, 1, 0, b->content->cut);
 	named(b, "sentence_embedding", x);
 }
 

@@ -13,6 +13,7 @@ struct onnx_model_content {
 	const float *slab; /* [model->slab_count] in host memory */
 	unsigned pooling;  /* a set of enum pooling_mode; 0: none */
 	bool normalize;    /* scale the vector to length 1 */
+	int64_t cut;       /* dimensions that the vector is cut to after that; 0: not cut */
 };
 
 /* Writes the graph to `path`, in files of at most `limit` bytes (formats/onnx_file.h).

@@ -360,6 +360,7 @@ enum status sentence_folder_read(struct sentence_folder *out, const char *model)
 	if (!document.root)
 		return OK;
 	enum status status;
+	snprintf(out->modules, sizeof out->modules, "%s", path);
 	TRY_GOTO(read_modules(out, document.root, model, path), done);
 	TRY_GOTO(read_length(out), done);
 	TRY_GOTO(read_about(out, model), done);
@@ -477,7 +478,8 @@ static void put_modules(struct json_writer *writer, const struct sentence_folder
 	json_open(writer, NULL, '[');
 	bool is_sparse = about->pooling == POOLING_SPLADE;
 	put_module(writer, 0, "", is_sparse ? "MLMTransformer" : "Transformer", is_sparse);
-	put_module(writer, 1, pooling_folder(about), is_sparse ? "SpladePooling" : "Pooling", is_sparse);
+	if (about->pooling)
+		put_module(writer, 1, pooling_folder(about), is_sparse ? "SpladePooling" : "Pooling", is_sparse);
 	if (about->normalize)
 		put_module(writer, 2, "2_Normalize", "Normalize", false);
 	json_close(writer);
@@ -559,11 +561,12 @@ enum status sentence_folder_write(const char *folder, const struct sentence_fold
 				  struct folder_files *files)
 {
 	char path[PATH_BYTES], config[64];
-	BUG_IF(about->pooling == 0);
-	TRY(path_join(path, folder, pooling_folder(about)));
-	TRY(folder_make(path));
-	snprintf(config, sizeof config, "%s/config.json", pooling_folder(about));
-	TRY(write_one(folder, FILE_POOLING, config, about, hidden, files));
+	if (about->pooling) {
+		TRY(path_join(path, folder, pooling_folder(about)));
+		TRY(folder_make(path));
+		snprintf(config, sizeof config, "%s/config.json", pooling_folder(about));
+		TRY(write_one(folder, FILE_POOLING, config, about, hidden, files));
+	}
 	TRY(write_one(folder, FILE_LENGTH, LENGTH_FILE, about, hidden, files));
 	TRY(write_one(folder, FILE_ABOUT, PROMPT_FILE, about, hidden, files));
 	return write_one(folder, FILE_MODULES, MODULES, about, hidden, files);

@@ -16,6 +16,7 @@ struct sentence_prompt {
 
 struct sentence_folder {
 	bool found;                   /* there is a modules.json; if not, everything else is empty */
+	char modules[PATH_BYTES];     /* the path of modules.json */
 	char transformer[PATH_BYTES]; /* the folder with the BERT: the folder itself, or one in it ("0_Transformer") */
 	unsigned pooling;       /* a set of enum pooling_mode, or POOLING_SPLADE (a SparseEncoder); 0: none (a cross-encoder) */
 	bool leaves_out_prompt; /* a prompt's rows are not pooled ("include_prompt": false) */
@@ -45,9 +46,9 @@ const char *sentence_folder_document_prompt(const struct sentence_folder *folder
 /* Sets the prompts for queries and documents: changes existing ones, or adds "query" and "document". NULL: no change. */
 MUST_USE enum status sentence_folder_set_prompts(struct sentence_folder *folder, const char *query, const char *document);
 
-/* Writes modules.json, 1_Pooling/config.json (1_SpladePooling), sentence_bert_config.json, and config_sentence_transformers.json
- * into `folder`, beside the model's own files (weights/model_folder.h), and appends them to `files`. `hidden` is the width of the
- * model. `about->transformer` is not used: the BERT is in the folder itself. */
+/* Writes modules.json, 1_Pooling/config.json (1_SpladePooling; neither if nothing is pooled), sentence_bert_config.json, and
+ * config_sentence_transformers.json into `folder`, beside the model's own files (weights/model_folder.h), and appends them to
+ * `files`. `hidden` is the width of the model. `about->transformer` is not used: the BERT is in the folder itself. */
 MUST_USE enum status sentence_folder_write(const char *folder, const struct sentence_folder *about, int32_t hidden,
 					   struct folder_files *files);
 

@@ -1,6 +1,7 @@
 /* bertc export as a user runs it: what each form leaves, and what it refuses. */
 #include "cmd/small_run.h"
 #include "infer/small_model.h"
+#include "weights/sentence_folder.h"
 
 static int setup(void **state)
 {
@@ -136,6 +137,9 @@ static void refused(void **state)
 	assert_program(ERR_USAGE, "exists already", "export --model %s/base --to onnx --out %s/full", test_folder, test_folder);
 	assert_program(ERR_USAGE, "exists already", "export --model %s/base --to onnx --out %s/full/mine", test_folder,
 		       test_folder);
+	assert_ok(file_write(test_path("graph.onnx_data"), "x", 1));
+	assert_program(ERR_USAGE, "graph.onnx_data' exists already", "export --model %s/base --to onnx --out %s/graph.onnx",
+		       test_folder, test_folder);
 	assert_program(ERR_USAGE, "which is never written to", "export --model %s/base --to onnx --out %s/base/final/onnx",
 		       test_folder, test_folder);
 	assert_program(ERR_USAGE, "which is never written to", "export --model %s/base --to onnx --out %s/base/final/a/b.onnx",
@@ -268,18 +272,48 @@ static void pooling_is_not_invented(void **state)
 	assert_ok(file_write(test_path("scorer/modules.json"), modules, strlen(modules)));
 	assert_program(ERR_USAGE, "pools nothing", "export --model %s/scorer --to sentence_transformers --out %s/scorer-out",
 		       test_folder, test_folder);
+	static const char *const forms[] = {"int8", "onnx --no_head", "transformers"};
+	for (int i = 0; i < 3; i++) {
+		struct sentence_folder read;
+		char out[32];
+		snprintf(out, sizeof out, "scorer-%d", i);
+		assert_program(OK, "written: ", "export --model %s/scorer --to %s --out %s/%s", test_folder, forms[i],
+			       test_folder, out);
+		assert_ok(sentence_folder_read(&read, test_path(out)));
+		assert_true(read.found && read.pooling == 0);
+		sentence_folder_release(&read);
+		assert_int_equal(program("verify %s/%s", test_folder, out), OK);
+	}
 	assert_program(OK, "written: ", "export --model %s/scorer --to sentence_transformers --pooling mean --out %s/scorer-out",
 		       test_folder, test_folder);
+}
+
+/* In early folders of sentence-transformers the BERT is in a folder of its own; the whole is the model's folder. */
+static void nothing_goes_beside_an_inner_model(void **state)
+{
+	static const char modules[] = "[{\"type\": \"sentence_transformers.models.Transformer\", \"path\": \"0_Transformer\"}]";
+	assert_ok(folder_make(test_path("early")));
+	make_words("early/0_Transformer", &model_heads_words, "BertForMaskedLM");
+	assert_ok(file_write(test_path("early/modules.json"), modules, strlen(modules)));
+	assert_program(ERR_USAGE, "which is never written to", "export --model %s/early --to onnx --out %s/early/onnx",
+		       test_folder, test_folder);
+	assert_program(OK, "written: ", "export --model %s/early --to onnx --out %s/early-onnx", test_folder, test_folder);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(onnx_folder_and_file),   cmocka_unit_test(int8_folder),
-		cmocka_unit_test(tensorflow_folder),      cmocka_unit_test(sentence_folders),
-		cmocka_unit_test(triton_folder),          cmocka_unit_test(refused),
-		cmocka_unit_test(failures_leave_nothing), cmocka_unit_test(only_one_of_two_gets_the_place),
-		cmocka_unit_test(heads_are_not_invented), cmocka_unit_test(pooling_is_not_invented),
+		cmocka_unit_test(onnx_folder_and_file),
+		cmocka_unit_test(int8_folder),
+		cmocka_unit_test(tensorflow_folder),
+		cmocka_unit_test(sentence_folders),
+		cmocka_unit_test(triton_folder),
+		cmocka_unit_test(refused),
+		cmocka_unit_test(failures_leave_nothing),
+		cmocka_unit_test(only_one_of_two_gets_the_place),
+		cmocka_unit_test(heads_are_not_invented),
+		cmocka_unit_test(pooling_is_not_invented),
+		cmocka_unit_test(nothing_goes_beside_an_inner_model),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

@@ -365,6 +365,11 @@ static void encoder_with_every_pooling(void **state)
 	assert_int_equal(facts->erf, 0);
 	assert_int_equal(facts->tanh, 3); /* two layers and the pooler */
 	release(facts);
+	content.cut = 20;
+	facts = write_and_read(&content);
+	check_value(&facts->outputs[2], 1, "sentence_embedding", DIMENSIONS("batch", "20"));
+	assert_true(is_made(facts, "/sentence_embedding/part_0"));
+	release(facts);
 	for (int mode = 0; mode < POOLING_MODES; mode++) { /* each without what only others need */
 		content.pooling = 1u << mode;
 		release(write_and_read(&content));
