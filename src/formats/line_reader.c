@@ -90,6 +90,10 @@ enum status line_reader_begin_lines(struct line_reader *reader)
 			TRY(read_more(reader));
 			continue;
 		}
+		if (reader->offset == 0 && held >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0) { /* a byte order mark */
+			reader->searched = reader->begin += 3;
+			reader->offset = 3;
+		}
 		reader->ends_are_cr = line_ends_are_cr(bytes, held, reader->ended);
 		if (reader->ends_are_cr)
 			mend_bytes(reader, reader->begin);

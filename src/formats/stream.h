@@ -38,7 +38,7 @@ bool stream_is_compressed(const unsigned char *bytes, size_t size);
 /* The lines of a stream, without their '\n', or their CR where that alone ends lines (formats/line_ends.h); a line is valid until
  * the next call. A line longer than `limit` (>= 16) bytes is cut at character boundaries into pieces of at most `limit` bytes
  * (*out_continues is true for all but the last), so a huge line needs no more memory than any other. The last line needs no '\n'.
- */
+ * A byte order mark at the beginning of the stream belongs to no line. */
 struct line_reader;
 MUST_USE enum status line_reader_open(struct line_reader **out, const char *path, size_t limit);
 MUST_USE enum status line_reader_next(struct line_reader *reader, const char **out_line, size_t *out_size, bool *out_continues,

@@ -156,14 +156,10 @@ static enum status add_line(struct line_stream *stream, struct line_chunk *chunk
 {
 	const char *text;
 	size_t size;
-	bool continues, is_first = stream->place.line == 0;
+	bool continues;
 	TRY(line_reader_next(stream->reader, &text, &size, &continues, out_end));
 	if (*out_end)
 		return OK;
-	if (is_first && size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* a byte order mark */
-		text += 3;
-		size -= 3;
-	}
 	if (!continues)
 		size = line_ends_trim(text, size);
 	stream->stray_returns += line_ends_stray(text, size);

@@ -405,6 +405,10 @@ static void test_lines(void **state)
 		{"a\rb\rc\n", "a|b|c|"},
 		{"a\rb\rc\r\nd\r", "a|b|c|d|"}, /* one CRLF among CRs ends one line */
 		{"a\rb\r\nc\r", "a\rb\r|c\r|"},
+		{"\xef\xbb\xbf\n\xef\xbb\xbf\n", "|\xef\xbb\xbf|"}, /* a byte order mark */
+		{"\xef\xbb\xbf"
+		 "0123456789abcdef\rx\r",
+		 "0123456789abcdef|x|"},
 		{"0123456789abcdef\nx", "0123456789abcdef|x|"},
 		{"0123456789abcdef", "0123456789abcdef|"},
 		{"0123456789abcdefg\nx", "0123456789abcdef~g|x|"},
