@@ -39,6 +39,8 @@ MUST_USE enum status name_list_add(struct name_list *list, const char *name);
 /* Adds [NAME=]PATH; or, if no file has that path, its parts between commas, as Google's flags accept lists. Commas in braces are
  * part of a pattern. */
 MUST_USE enum status name_list_add_parts(struct name_list *list, const char *value);
+/* A name that is more than once among those from `first` on; NULL: there is none. */
+MUST_USE enum status name_list_repeated(const struct name_list *list, int64_t first, const char **out);
 void name_list_release(struct name_list *list);
 /* Lists the entries of a folder in byte order, without "." and "..". */
 MUST_USE enum status folder_list(const char *path, struct name_list *out);
@@ -48,7 +50,7 @@ MUST_USE enum status folder_list(const char *path, struct name_list *out);
  * appended to `out` in byte order. If nothing is found, the result is ERR_USAGE naming the pattern. */
 MUST_USE enum status path_expand(const char *pattern, struct name_list *out);
 /* Expands each of a list. Folders of runs that a glob matches, or that are among several names, as those a shell makes of "*",
- * are left out. */
+ * are left out. A file that occurs twice stays, with a warning. */
 MUST_USE enum status path_expand_all(const char *const *patterns, int64_t count, struct name_list *out);
 
 /* A file under construction: written next to its target under a temporary name, then fsynced and renamed, so that a reader sees

@@ -84,6 +84,20 @@ static void name_list_sort(struct name_list *list, int64_t first)
 		qsort(list->names + first, (size_t)(list->count - first), sizeof *list->names, compare_names);
 }
 
+enum status name_list_repeated(const struct name_list *list, int64_t first, const char **out)
+{
+	struct name_list sorted = {.count = list->count - first};
+	*out = NULL;
+	TRY(memory_new(&sorted.names, sorted.count, sizeof *sorted.names, "a list of names"));
+	for (int64_t i = 0; i < sorted.count; i++)
+		sorted.names[i] = list->names[first + i];
+	name_list_sort(&sorted, 0);
+	for (int64_t i = 1; i < sorted.count && !*out; i++)
+		*out = strcmp(sorted.names[i - 1], sorted.names[i]) == 0 ? sorted.names[i] : NULL;
+	free(sorted.names);
+	return OK;
+}
+
 /* Creates each prefix of the path in turn, like mkdir -p; another process may create the same folders at the same time. */
 enum status folder_make(const char *path)
 {
@@ -326,8 +340,12 @@ enum status path_expand(const char *pattern, struct name_list *out)
 enum status path_expand_all(const char *const *patterns, int64_t count, struct name_list *out)
 {
 	int64_t before = out->count;
+	const char *repeated;
 	for (int64_t i = 0; i < count; i++)
 		TRY(expand(patterns[i], count > 1, out));
+	TRY(name_list_repeated(out, before, &repeated));
+	if (repeated)
+		log_warning_once("'%s' is read more than once: it is named, or matched by a pattern, several times", repeated);
 	return count == 0 || out->count > before ? OK : error_set(ERR_USAGE, "'%s': no files in this folder", patterns[0]);
 }
 

@@ -153,26 +153,6 @@ static void report_result(const struct vocab_options *settings, const struct cor
 	log_note("  took       %s, %s/s", format_duration(a, seconds), format_size(b, (double)counts->bytes / seconds));
 }
 
-static int compare_words(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static enum status refuse_repeated(const char *path, const struct name_list *words)
-{
-	char **sorted;
-	enum status status = OK;
-	TRY(memory_new(&sorted, words->count, sizeof *sorted, "the user's words"));
-	for (int64_t i = 0; i < words->count; i++)
-		sorted[i] = words->names[i];
-	qsort(sorted, (size_t)words->count, sizeof *sorted, compare_words);
-	for (int64_t i = 1; i < words->count && status == OK; i++)
-		if (strcmp(sorted[i - 1], sorted[i]) == 0)
-			status = error_set(ERR_USAGE, "--user_words '%s': '%.100s' occurs twice", path, sorted[i]);
-	free(sorted);
-	return status;
-}
-
 /* Reads the words of --user_words: one per line, trimmed of white space, empty lines skipped. */
 static enum status read_user_words(const char *path, struct name_list *words)
 {
@@ -192,7 +172,10 @@ static enum status read_user_words(const char *path, struct name_list *words)
 			status = name_list_add(words, line);
 	}
 	buffer_release(&file);
-	return status == OK ? refuse_repeated(path, words) : status;
+	TRY(status);
+	const char *repeated;
+	TRY(name_list_repeated(words, 0, &repeated));
+	return repeated ? error_set(ERR_USAGE, "--user_words '%s': '%.100s' occurs twice", path, repeated) : OK;
 }
 
 static enum status check(struct options *options)
@@ -266,6 +249,20 @@ static enum status learn(const struct options *options, struct vocab_learner *le
 		out, report);
 }
 
+/* A vocab.txt does not say how text was read for it: other commands follow the files beside it, or their --cased. */
+static enum status warn_of_other_words(const char *out, const struct tokenizer_settings *own)
+{
+	struct tokenizer_settings others = tokenizer_defaults(!own->lowercase);
+	bool found;
+	TRY(tokenizer_file_settings(out, &others, &found));
+	if (others.lowercase != own->lowercase || others.strip_accents != own->strip_accents)
+		log_warning(
+			"'%s' alone does not say how its words were read: unless the file tokenizer_config.json beside it has "
+			"{\"do_lower_case\": %s, \"strip_accents\": %s}, other commands make other words of the same text",
+			out, own->lowercase ? "true" : "false", own->strip_accents ? "true" : "false");
+	return OK;
+}
+
 static enum status run(struct options *options)
 {
 	struct vocab_options *settings = options->settings;
@@ -295,6 +292,8 @@ static enum status run(struct options *options)
 	}
 	if (options_given(options, "strip_accents"))
 		tokenizer.strip_accents = settings->strip_accents;
+	if (settings->type != VOCAB_BPE)
+		TRY_GOTO(warn_of_other_words(settings->out, &tokenizer), done);
 	if (settings->user_words)
 		TRY_GOTO(read_user_words(settings->user_words, &user_words), done);
 	struct corpus_settings input = {.input = settings->input, .threads = (int)settings->device.threads};

@@ -163,6 +163,20 @@ static void runs_among_many_are_left_out(void **state)
 	name_list_release(&found);
 }
 
+static void repeated_names_are_found(void **state)
+{
+	static const char *const names[] = {"b", "a", "c", "b"};
+	struct name_list list = {0};
+	const char *repeated;
+	for (int i = 0; i < 4; i++)
+		assert_ok(name_list_add(&list, names[i]));
+	assert_ok(name_list_repeated(&list, 0, &repeated));
+	assert_string_equal(repeated, "b");
+	assert_ok(name_list_repeated(&list, 1, &repeated));
+	assert_null(repeated);
+	name_list_release(&list);
+}
+
 static void lists_are_sorted(void **state)
 {
 	struct name_list names;
@@ -260,6 +274,7 @@ int main(void)
 		cmocka_unit_test(free_space),
 		cmocka_unit_test(patterns_expand),
 		cmocka_unit_test(runs_among_many_are_left_out),
+		cmocka_unit_test(repeated_names_are_found),
 		cmocka_unit_test(lists_are_sorted),
 		cmocka_unit_test(one_run_in_a_folder),
 	};

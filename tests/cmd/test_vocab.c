@@ -106,6 +106,26 @@ static void test_bad_commands(void **state)
 	      test_path("words.txt"));
 }
 
+/* Whether accents are stripped is not in vocab.txt: without a file that says so, other commands follow --cased. */
+static void test_unsaid(void **state)
+{
+	char line[512];
+	put(text_path, "Caf\xc3\xa9 here.\n", 12);
+	snprintf(line, sizeof line, "vocab --overwrite --corpus %s --min_frequency 1 --cased --strip_accents --out %s", text_path,
+		 out_path);
+	assert_int_equal(run(line), OK);
+	assert_non_null(strstr(buffer_string(&said), "has {\"do_lower_case\": false, \"strip_accents\": true}"));
+	put_file("tokenizer_config.json", "{\"do_lower_case\": false, \"strip_accents\": true}");
+	assert_int_equal(run(line), OK);
+	assert_null(strstr(buffer_string(&said), "strip_accents"));
+	unlink(test_path("tokenizer_config.json"));
+	snprintf(line, sizeof line, "vocab --overwrite --corpus %s %s --min_frequency 1 --cased --out %s", text_path, text_path,
+		 out_path);
+	assert_int_equal(run(line), OK);
+	assert_null(strstr(buffer_string(&said), "strip_accents"));
+	assert_non_null(strstr(buffer_string(&said), "text' is read more than once"));
+}
+
 static void test_bad_text(void **state)
 {
 	char path[128];
@@ -253,7 +273,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good_run),       cmocka_unit_test(test_bad_commands),     cmocka_unit_test(test_bad_text),
 		cmocka_unit_test(test_extend),         cmocka_unit_test(test_no_mask),          cmocka_unit_test(test_bpe),
-		cmocka_unit_test(test_extend_refused), cmocka_unit_test(test_records_left_out),
+		cmocka_unit_test(test_extend_refused), cmocka_unit_test(test_records_left_out), cmocka_unit_test(test_unsaid),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
