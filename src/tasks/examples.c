@@ -485,6 +485,15 @@ const char *example_field(const struct example_set *set, int64_t example, const 
 	return index < 0 ? NULL : table_field(table, at->row, index);
 }
 
+enum status example_chosen_field(const struct example_set *set, int64_t example, const char *name_or_number, const char **out)
+{
+	const struct example_text *at = &set->examples[example];
+	int64_t column;
+	TRY(table_choose_column(&set->tables[at->table], name_or_number, &column));
+	*out = table_field(&set->tables[at->table], at->row, column);
+	return OK;
+}
+
 /* The names of the choices in their file, as JSON: ["A", "B"], or the list of objects with a "label" each; NULL: none. */
 static const char *choice_names(const struct example_set *set, int64_t example)
 {

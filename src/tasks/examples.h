@@ -104,6 +104,9 @@ void example_warn_of_header(const struct example_set *set, int64_t example);
 
 /* The field in the example's row under this column name; NULL: none. JSON lists are text. */
 const char *example_field(const struct example_set *set, int64_t example, const char *column);
+/* The same for a column that a user specifies, as table_choose_column() finds it. */
+MUST_USE enum status example_chosen_field(const struct example_set *set, int64_t example, const char *name_or_number,
+					  const char **out);
 
 /* The right choice of an example, counted from 0. Its label is the name of a choice in the file ({"label": "1", "text": ...}), a
  * number from 0, a letter from A, or the text of one choice. Anything else is ERR_DATA with file and line, and *out -1. */

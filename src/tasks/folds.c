@@ -84,7 +84,9 @@ static enum status make_items(const struct fold_options *options, const struct t
 	for (int64_t i = 0; i < set->count && status == OK; i++) {
 		const struct example_text *example = &set->examples[i];
 		const char *label = state->task->target == TARGET_NUMBER ? "" : example->label;
-		const char *group = options->group_column ? example_field(set, i, options->group_column) : NULL;
+		const char *group = NULL;
+		if (options->group_column)
+			TRY_GOTO(example_chosen_field(set, i, options->group_column, &group), done);
 		items[i] = (struct item){.number = i, .hash = hash64(example->text, strlen(example->text))};
 		if (options->group_column && !group)
 			status = error_hinted(error_set(ERR_DATA, "'%s', line %lld: there is nothing in the column '%s'",
@@ -97,6 +99,7 @@ static enum status make_items(const struct fold_options *options, const struct t
 			status = string_index_add(&groups, group, *out_groups, &items[i].group);
 		*out_groups += status == OK && group && items[i].group == *out_groups;
 	}
+done:
 	string_index_release(&labels);
 	string_index_release(&groups);
 	return status;

@@ -72,7 +72,7 @@ static void single_folds_and_refusals(void **state)
 	assert_int_equal(folds("bad", "--fold 4"), ERR_USAGE);
 	assert_int_equal(folds("bad", "--sweep seed=1,2"), ERR_USAGE);
 	assert_int_equal(folds("bad", "--on_bad_record skip"), ERR_USAGE);
-	assert_int_equal(folds("bad", "--group_column nobody"), ERR_DATA);
+	assert_int_equal(folds("bad", "--group_column nobody"), ERR_USAGE);
 }
 
 /* The dev set of a published task's folder is not one that was given. */

@@ -113,7 +113,7 @@ static void test_what_cannot_be_divided(void **state)
 	assert_error(ERR_USAGE, "groups",
 		     folds_keep(&(struct fold_options){.folds = 90, .fold = 1, .group_column = "author"}, &own, &set.examples,
 				true, NULL));
-	assert_error(ERR_DATA, "line 2: there is nothing in the column 'writer'",
+	assert_error(ERR_USAGE, "has no column 'writer'; its columns are 1 ",
 		     folds_keep(&(struct fold_options){.folds = 2, .fold = 1, .group_column = "writer"}, &own, &set.examples,
 				true, NULL));
 	assert_error(ERR_USAGE, "--fold 4: there are 3", folds_check(&(struct fold_options){.folds = 3, .fold = 4}, &own));
