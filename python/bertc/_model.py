@@ -75,7 +75,8 @@ class Model:
         self._users = self._abandoned = 0  # calls that run; those of them for which nobody waits
         self._changed = threading.Condition()
         self._path = path
-        self._place = os.path.abspath(path) if os.path.exists(path) else path  # the process may change its folder
+        place = os.path.abspath(path)  # the process may change its folder
+        self._folder = place if os.path.isdir(place) else os.path.dirname(place)  # of a file of weights
         self._tokenizer: Tokenizer | None = None
         # Not when the interpreter ends: a thread that is not waited for may still be computing.
         self._close = weakref.finalize(self, library.bertc_model_close, handle)
@@ -173,7 +174,7 @@ class Model:
     def tokenizer(self) -> Tokenizer:
         """The tokenizer that the model's texts go through: "[MASK]" in a text is text."""
         if self._tokenizer is None:
-            self._tokenizer = Tokenizer(self._place, special_tokens_in_text=False)
+            self._tokenizer = Tokenizer(self._folder, special_tokens_in_text=False)
         return self._tokenizer
 
     def embed(

@@ -209,6 +209,10 @@ class Models(unittest.TestCase):
                 self.assertEqual(answer["label"], LABELS[row.argmax()])
                 np.testing.assert_allclose([answer["probabilities"][label] for label in LABELS], row, atol=1e-6)
 
+    def test_a_file_of_weights(self) -> None:
+        with bertc.Model(os.path.join(plain_path, "model.safetensors"), threads=1) as model:
+            self.assertEqual(len(model.tokenizer), len(small_model.WORDS))
+
     def test_tags(self) -> None:
         model = bertc.Model(tags_path, precision="fp32")
         answers = model.predict(TEXTS)
