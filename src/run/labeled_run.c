@@ -531,6 +531,17 @@ static enum status mean_length(void *context, int64_t index, double *out)
 	return OK;
 }
 
+/* What the answers to the largest of these sets take while they are scored. */
+static size_t answer_bytes(const struct labeled_run *labeled, const struct task_set *sets, int64_t count)
+{
+	size_t most = 0;
+	for (int64_t i = 0; i < count; i++) {
+		size_t bytes = task_outputs_bytes(&sets[i].encoded, &labeled->heads.head[0]);
+		most = bytes > most ? bytes : most;
+	}
+	return most;
+}
+
 static size_t reader_bytes(void *context, int64_t index, const struct run_phase *phase)
 {
 	const struct labeled_run *labeled = context;
@@ -539,7 +550,9 @@ static size_t reader_bytes(void *context, int64_t index, const struct run_phase 
 	size_t bytes = step_reader_bytes(&bounds, &phase->steps);
 	if (labeled->state.task->loss)
 		bytes += step_vectors_bytes(&phase->steps, bounds.sequences, labeled->heads.head[0].outputs, sizeof(float));
-	return bytes;
+	size_t dev = answer_bytes(labeled, labeled->dev, labeled->dev_count),
+	       test = answer_bytes(labeled, labeled->test, labeled->test_count);
+	return bytes + (dev > test ? dev : test);
 }
 
 /* Copies the parameters that both models have. */

@@ -101,7 +101,7 @@ void plan_print(const struct memory_plan *plan, const struct model *model, const
 		row(out, "communication", plan->communication, "between ranks: NCCL's own (an allowance) and room for gradients");
 	if (plan->device > 0)
 		device_row(out, plan, model->backend);
-	row(out, "batches", plan->batches, "read ahead");
+	row(out, "batches", plan->batches, "read ahead, and answers while they are scored");
 	if (plan->pinned > 0)
 		row(out, "pinned", plan->pinned, "for copies to and from the GPU");
 	row(out, "checkpoint", plan->checkpoint,

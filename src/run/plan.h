@@ -12,7 +12,7 @@ struct memory_plan {
 	size_t activations; /* for one micro-batch */
 	size_t teacher;     /* everything that distillation adds; 0: there is no teacher */
 	size_t workspace;
-	size_t batches;       /* read ahead on the host */
+	size_t batches;       /* read ahead on the host, and answers that are scored */
 	size_t pinned;        /* host memory for copies to and from a device */
 	size_t checkpoint;    /* host copies while saving */
 	size_t average;       /* the mean of the weights, on the host; 0: none is kept */

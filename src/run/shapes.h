@@ -15,7 +15,7 @@ struct shape_source {
 	void (*shape)(void *context, int64_t index, struct run_phase *phase, int64_t tokens);
 	/* Mean number of tokens of the phase's training sequences. */
 	enum status (*mean_length)(void *context, int64_t index, double *out);
-	/* Bytes of host memory that batches read ahead take. */
+	/* Bytes of host memory that batches read ahead take, and answers that are scored. */
 	size_t (*reader_bytes)(void *context, int64_t index, const struct run_phase *phase);
 	/* Bytes of device memory that a teacher takes for batches within these limits. NULL: there is no teacher. */
 	size_t (*teacher_bytes)(void *context, const struct shape_limits *limits);

@@ -240,6 +240,14 @@ static int64_t output_count(const struct labeled_set *set, const struct head *he
 	return items * head->outputs;
 }
 
+size_t task_outputs_bytes(const struct labeled_set *set, const struct head *head)
+{
+	int64_t count = 0;
+	for (int64_t e = 0; e < set->example_count; e++)
+		count += output_count(set, head, e);
+	return (size_t)count * sizeof(float);
+}
+
 enum status task_outputs_create(struct task_outputs *out, const struct labeled_set *set, const struct head *head)
 {
 	enum status status;

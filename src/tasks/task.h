@@ -291,6 +291,8 @@ MUST_USE enum status task_state_open(struct task_state *state, const struct task
 void task_state_release(struct task_state *state);
 /* Sets the labels from a model's folder, in the order of its outputs, in place of those of training. */
 MUST_USE enum status task_state_labels(struct task_state *state, const char *const *names, int64_t count);
+/* The memory of the outputs of a head for all examples of a set. */
+size_t task_outputs_bytes(const struct labeled_set *set, const struct head *head);
 /* Allocates the outputs of a head for all examples of a set; values are zero. */
 MUST_USE enum status task_outputs_create(struct task_outputs *out, const struct labeled_set *set, const struct head *head);
 void task_outputs_release(struct task_outputs *outputs);

@@ -466,6 +466,25 @@ static void a_folder_may_be_called_as_a_size(void **state)
 	assert_said("memory plan for 23,"); /* thousand parameters, not 86 million */
 }
 
+/* The answers to a dev set are as wide as there are labels: 1,500 x 1,500 numbers take 9 MB. */
+static void a_plan_has_room_for_answers(void **state)
+{
+	struct buffer text = {0};
+	double batches = 0;
+	buffer_text(&text, "text\tlabel\n");
+	for (int i = 0; i < 1500; i++)
+		buffer_format(&text, "the cat %d\tlabel %d\n", i, i);
+	put_file("wide.tsv", buffer_string(&text));
+	buffer_release(&text);
+	assert_program(0, "memory plan for",
+		       "finetune --task classification " MODEL "--train %s/wide.tsv --dev %s/wide.tsv --out %s/wide --plan",
+		       test_folder, test_folder, test_folder, test_folder);
+	const char *row = strstr(buffer_string(&program_errors), "  batches");
+	assert_non_null(row);
+	assert_int_equal(sscanf(row, "  batches %lf MB", &batches), 1);
+	assert_true(batches >= 9 && batches < 10);
+}
+
 /* The head's input is dropped out by classifier_dropout of config.json, or without it, like the hidden layers. */
 static void heads_drop(void **state)
 {
@@ -522,6 +541,7 @@ int main(void)
 		cmocka_unit_test(bad_rows_are_counted),
 		cmocka_unit_test(bad_commands_are_explained),
 		cmocka_unit_test(a_folder_may_be_called_as_a_size),
+		cmocka_unit_test(a_plan_has_room_for_answers),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }
