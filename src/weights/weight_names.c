@@ -74,30 +74,6 @@ static const struct {
 /* Ends of names of constants; position_ids, for instance, holds 0, 1, 2, ... */
 static const char *const buffers[] = {"embeddings.position_ids", "embeddings.token_type_ids"};
 
-/* What TensorFlow's optimizers append to a variable's name. */
-static const char *const optimizer_parts[] = {
-	"adam_m",
-	"adam_v",
-	"AdamWeightDecayOptimizer",
-	"AdamWeightDecayOptimizer_1",
-	"Adam",
-	"Adam_1",
-	"BERTAdam",
-	"BERTAdam_1",
-	"LAMB",
-	"LAMB_1",
-	"LAMBOptimizer",
-	"LAMBOptimizer_1",
-	"lamb_m",
-	"lamb_v",
-	"m",
-	"v",
-	"Momentum",
-	"accum",
-	"shadow",
-	"ExponentialMovingAverage",
-};
-
 /* Last parts of the names of counters and the like. */
 static const char *const bookkeeping_parts[] = {
 	"global_step", "good_steps",   "loss_scale",   "beta1_power",        "beta2_power",
@@ -152,34 +128,45 @@ static bool find_row(const struct google_row *rows, size_t count, const char *go
 	return false;
 }
 
+/* A weight by Google's name, with "bert/" in front. */
+static bool find_google(const char *name, struct tensor_name *out)
+{
+	static const char layer_prefix[] = "bert/encoder/layer_";
+	char prefix[64];
+	if (!starts_with(name, layer_prefix))
+		return find_row(google_rows, COUNT(google_rows), name, "", out);
+	const char *number = name + strlen(layer_prefix);
+	size_t digits = strspn(number, "0123456789");
+	if (digits == 0 || digits >= 9 || number[digits] != '/')
+		return false;
+	snprintf(prefix, sizeof prefix, "bert.encoder.layer.%.*s.", (int)digits, number);
+	return find_row(google_layer_rows, COUNT(google_layer_rows), number + digits + 1, prefix, out);
+}
+
 /* Names with '/' between their parts, and TensorFlow's bookkeeping, whose names have no parts. */
 static void from_google(const char *stored, struct tensor_name *out)
 {
-	static const char layer_prefix[] = "bert/encoder/layer_";
-	char name[sizeof out->name], prefix[64];
+	char name[sizeof out->name];
+	struct tensor_name of;
+	if (strstr(stored, "/.ATTRIBUTES/")) { /* an object of TensorFlow 2, whatever it is called */
+		snprintf(out->name, sizeof out->name, "%s", stored);
+		return;
+	}
 	with_bert(name, sizeof name, stored, '/');
 	if (text_ends_with(name, ":0"))
 		name[strlen(name) - 2] = 0;
-	const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
-	if (is_among(last, bookkeeping_parts, COUNT(bookkeeping_parts)))
+	char *slash = strrchr(name, '/');
+	if (is_among(slash ? slash + 1 : name, bookkeeping_parts, COUNT(bookkeeping_parts))) {
 		out->meaning = MEANS_BOOKKEEPING;
-	else if (slash && is_among(last, optimizer_parts, COUNT(optimizer_parts)))
-		out->meaning = MEANS_OPTIMIZER;
-	if (out->meaning != MEANS_PARAMETER)
-		return;
-	if (starts_with(name, layer_prefix)) {
-		const char *number = name + strlen(layer_prefix);
-		size_t digits = strspn(number, "0123456789");
-		if (digits > 0 && digits < 9 && number[digits] == '/') {
-			snprintf(prefix, sizeof prefix, "bert.encoder.layer.%.*s.", (int)digits, number);
-			find_row(google_layer_rows, COUNT(google_layer_rows), number + digits + 1, prefix, out);
-		}
-	} else {
-		find_row(google_rows, COUNT(google_rows), name, "", out);
-	}
-	/* Not a weight that we know: the name is kept, and must not match any of ours. */
-	if (!out->name[0])
+	} else if (!find_google(name, out)) {
+		/* Not a weight that we know: the name is kept, and must not match any of ours. What has a weight's name in front,
+		 * such as "bert/pooler/dense/kernel/adam_m", is its optimizer's. */
 		snprintf(out->name, sizeof out->name, "%s", name);
+		if (slash) {
+			*slash = 0;
+			out->meaning = find_google(name, &of) ? MEANS_OPTIMIZER : MEANS_PARAMETER;
+		}
+	}
 }
 
 /* Replaces the first occurrence of `other` in `name` by `ours`. */

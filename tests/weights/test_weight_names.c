@@ -35,6 +35,7 @@ static void names_are_understood(void **state)
 		{"pooler.dense.weight", "bert.pooler.dense.weight", false},
 		{"classifier.weight", "classifier.weight", false},
 		{"bert/encoder/layer_x/output/dense/bias", "bert/encoder/layer_x/output/dense/bias", false},
+		{"encoder/bias/.ATTRIBUTES/VARIABLE_VALUE", "encoder/bias/.ATTRIBUTES/VARIABLE_VALUE", false},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct tensor_name name = tensor_name_from(cases[i].stored);
@@ -54,6 +55,7 @@ static void what_is_no_weight(void **state)
 		{"embeddings.position_ids", MEANS_BUFFER},
 		{"bert/pooler/dense/kernel/adam_m", MEANS_OPTIMIZER},
 		{"output_weights/adam_v", MEANS_OPTIMIZER},
+		{"bert/encoder/layer_0/output/dense/kernel/RMSProp_1", MEANS_OPTIMIZER},
 		{"output_bias/AdamWeightDecayOptimizer", MEANS_OPTIMIZER},
 		{"bert/pooler/dense/kernel/AdamWeightDecayOptimizer_1", MEANS_OPTIMIZER},
 		{"global_step", MEANS_BOOKKEEPING},
