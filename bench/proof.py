@@ -42,7 +42,7 @@ TASKS = {
 COLUMNS = {"mrpc": (["#1 String", "#2 String"], "Quality"), "qnli": (["question", "sentence"], "label"),
            "qqp": (["question1", "question2"], "is_duplicate"), "sst2": (["sentence"], "label"),
            "stsb": ([5, 6], 4), "sts-embedding": ([5, 6], 4), "sts-trained": ([5, 6], 4)}
-WARMUP, DECAY, STRIDE = 0.1, 0.01, 128
+WARMUP, DECAY, EPSILON, STRIDE = 0.1, 0.01, 1e-6, 128
 
 p = argparse.ArgumentParser()
 p.add_argument("--model", required=True)
@@ -149,8 +149,8 @@ def by_bertc(task, seed):
         extra += ["--max_train_samples", a.limit] if a.limit and kind == "squad" else []
         run_bertc("finetune", "--task", kind, "--model", model, "--train", train, "--dev", dev, "--out", out, "--fresh", *columns_of(kind),
                   "--num_train_epochs", epochs, "--learning_rate", rate, "--train_batch_size", batch, "--max_seq_length", length,
-                  "--warmup_proportion", WARMUP, "--weight_decay", DECAY, "--seed", seed, "--precision", "fp32", "--log_steps", 10,
-                  "--save_checkpoints_steps", 0, "--eval_steps", 0, "--no_progress", *extra)
+                  "--warmup_proportion", WARMUP, "--weight_decay", DECAY, "--adam_epsilon", EPSILON, "--seed", seed,
+                  "--precision", "fp32", "--log_steps", 10, "--save_checkpoints_steps", 0, "--eval_steps", 0, "--no_progress", *extra)
         lines = [json.loads(line) for line in open(os.path.join(out, "metrics.jsonl"))]
         result["seconds"] = [line["seconds"] for line in lines if "loss" in line][-1]
         result["score"] = json.load(open(os.path.join(out, "eval_results.json")))[measure]
@@ -197,7 +197,7 @@ def embeddings(task, seed, train, dev, out):
 
 def arguments(out, epochs, rate, seed):
     return {"output_dir": out + ".run", "num_train_epochs": epochs, "learning_rate": rate, "warmup_steps": WARMUP,
-            "weight_decay": DECAY, "seed": seed, "use_cpu": True, "report_to": [], "save_strategy": "no",
+            "weight_decay": DECAY, "adam_epsilon": EPSILON, "seed": seed, "use_cpu": True, "report_to": [], "save_strategy": "no",
             "logging_strategy": "no", "disable_tqdm": True}
 
 
