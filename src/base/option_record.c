@@ -32,11 +32,13 @@ static bool is_start(const struct option *row)
 	return row->role == ROLE_START || row->role == ROLE_ENTRY;
 }
 
-static bool is_path(const struct option *row)
+static bool is_path(const struct option *row, const char *value)
 {
 	static const char *const names[] = {"PATH", "FILE", "FOLDER"};
 	if (row->role == ROLE_SOURCE)
 		return true;
+	if (row->value_name && strcmp(row->value_name, "SIZE|PATH") == 0)
+		return strpbrk(value, "/.") && file_exists(value); /* a size has neither */
 	for (size_t i = 0; is_start(row) && row->value_name && i < sizeof names / sizeof *names; i++)
 		if (strcmp(row->value_name, names[i]) == 0)
 			return true;
@@ -56,7 +58,7 @@ static bool same_place(const char *a, const char *b)
 static void put_value(struct json_writer *writer, const char *key, const struct option *row, const char *value)
 {
 	struct buffer path = {0};
-	if (is_path(row) && from_root(row, value, &path) == OK)
+	if (is_path(row, value) && from_root(row, value, &path) == OK)
 		value = buffer_string(&path);
 	json_put_string(writer, key, value);
 	buffer_release(&path);
@@ -177,9 +179,9 @@ static enum status check_given(const struct options *options, int index, const c
 	struct buffer path = {0};
 	const char *now = option_value_at(options, index, scratch);
 	enum status status = OK;
-	if (is_path(row) && from_root(row, now, &path) == OK)
+	if (is_path(row, now) && from_root(row, now, &path) == OK)
 		now = buffer_string(&path);
-	if (!recorded || !(same_value(row, now, recorded) || (is_path(row) && same_place(now, recorded)))) {
+	if (!recorded || !(same_value(row, now, recorded) || (is_path(row, now) && same_place(now, recorded)))) {
 		status = recorded ? error_set(ERR_STATE, "--%s is '%s', but '%s' was made with '%s'", row->name, now, record_name,
 					      recorded)
 				  : error_set(ERR_STATE, "--%s is '%s', but '%s' was made without it", row->name, now,

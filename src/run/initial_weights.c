@@ -17,7 +17,7 @@
 const struct option initial_rows[] = {
 	{ROW(vocab_file, ROLE_ENTRY, "PATH"), .fallback_text = "the model folder's, or learned from the corpus",
 	 .help = "vocab.txt (one WordPiece per line), tokenizer.json, sentencepiece's file, or a folder with one"},
-	{ROW(model, ROLE_RESULT, "WHAT"), .alias = "bert_config_file config_file model_name_or_path",
+	{ROW(model, ROLE_RESULT, "SIZE|PATH"), .alias = "bert_config_file config_file model_name_or_path",
 	 .fallback_text = "from the amount of text",
 	 .help = MODEL_SIZES(", ") ", a config.json, or a model folder to start from"},
 	{ROW(init_checkpoint, ROLE_START, "PATH"),

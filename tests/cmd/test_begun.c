@@ -119,8 +119,8 @@ static void edited_settings(void **state)
 /* What only the beginning of a run needs: initial weights, given from another folder. */
 static void killed_with_initial_weights(void **state)
 {
-#define FURTHER(out)                                                                                                             \
-	"pretrain --corpus %s --out %s/" out " --init_checkpoint whole/final " COMMON                                            \
+#define FURTHER(out, from)                                                                                                       \
+	"pretrain --corpus %s --out %s/" out " " from " whole/final " COMMON                                                     \
 	"--num_train_steps 4 --save_checkpoints_steps 100 --eval_steps 100",                                                     \
 		corpus, folder
 	char before[512], bertc[600];
@@ -130,11 +130,14 @@ static void killed_with_initial_weights(void **state)
 	if (!own || own[0] != '/')
 		setenv("BERTC", bertc, 1);
 	assert_int_equal(chdir(folder), 0);
-	assert_program(0, "finished", FURTHER("further"));
-	assert_killed(FURTHER("broken"));
+	assert_program(0, "finished", FURTHER("further", "--init_checkpoint"));
+	assert_killed(FURTHER("broken", "--init_checkpoint"));
+	assert_killed(FURTHER("model", "--model"));
 	assert_int_equal(chdir(before), 0);
 	assert_program(0, "starting over", "pretrain --out %s/broken --threads 1", folder);
+	assert_program(0, "starting over", "pretrain --out %s/model --threads 1", folder);
 	assert_same_weights("further", "broken");
+	assert_same_weights("further", "model");
 	if (own)
 		setenv("BERTC", own, 1);
 	else
