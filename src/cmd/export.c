@@ -162,7 +162,7 @@ static struct onnx_model_content onnx_content(const struct saved_model *saved)
 		.slab = saved->slab,
 		.pooling = saved->sentences.pooling & (POOLING_SPLADE - 1), /* of SPLADE a graph has the logits */
 		.normalize = saved->sentences.normalize,
-		.cut = saved->sentences.truncate_dim,
+		.truncate_dim = saved->sentences.truncate_dim,
 	};
 }
 

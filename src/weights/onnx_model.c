@@ -81,9 +81,9 @@ static int64_t pooled_width(const struct onnx_model_content *content)
 	return (int64_t)pooling_count(content->pooling) * content->model->config.hidden_size;
 }
 
-static bool cuts_vectors(const struct onnx_model_content *content)
+static bool truncates(const struct onnx_model_content *content)
 {
-	return content->cut > 0 && content->cut < pooled_width(content);
+	return content->truncate_dim > 0 && content->truncate_dim < pooled_width(content);
 }
 
 static void describe_outputs(const struct onnx_model_content *content, struct onnx_model_facts *out)
@@ -113,7 +113,7 @@ static void describe_outputs(const struct onnx_model_content *content, struct on
 	}
 	if (content->pooling)
 		add_facts(&outputs[n++], "sentence_embedding", false, 2,
-			  (const int64_t[]){-1, cuts_vectors(content) ? content->cut : pooled_width(content)});
+			  (const int64_t[]){-1, truncates(content) ? content->truncate_dim : pooled_width(content)});
 	out->output_count = n;
 }
 
@@ -753,8 +753,8 @@ static void add_sentence_embedding(struct builder *b, struct onnx_value hidden)
 		length = apply(b, "Max", "/normalize/length_or_least", VALUES(length, least));
 		x = apply(b, "Div", "/normalize", VALUES(x, length));
 	}
-	if (cuts_vectors(b->content))
-		x = slice(b, "sentence_embedding", 0, x, 1, 0, b->content->cut);
+	if (truncates(b->content))
+		x = slice(b, "sentence_embedding", 0, x, 1, 0, b->content->truncate_dim);
 	named(b, "sentence_embedding", x);
 }
 

@@ -10,10 +10,10 @@
 
 struct onnx_model_content {
 	const struct model *model;
-	const float *slab; /* [model->slab_count] in host memory */
-	unsigned pooling;  /* a set of enum pooling_mode; 0: none */
-	bool normalize;    /* scale the vector to length 1 */
-	int64_t cut;       /* dimensions that the vector is cut to after that; 0: not cut */
+	const float *slab;    /* [model->slab_count] in host memory */
+	unsigned pooling;     /* a set of enum pooling_mode; 0: none */
+	bool normalize;       /* scale the vector to length 1 */
+	int64_t truncate_dim; /* dimensions that are kept after that; 0: all */
 };
 
 /* Writes the graph to `path`, in files of at most `limit` bytes (formats/onnx_file.h).

@@ -365,7 +365,7 @@ static void encoder_with_every_pooling(void **state)
 	assert_int_equal(facts->erf, 0);
 	assert_int_equal(facts->tanh, 3); /* two layers and the pooler */
 	release(facts);
-	content.cut = 20;
+	content.truncate_dim = 20;
 	facts = write_and_read(&content);
 	check_value(&facts->outputs[2], 1, "sentence_embedding", DIMENSIONS("batch", "20"));
 	assert_true(is_made(facts, "/sentence_embedding/part_0"));
