@@ -457,6 +457,7 @@ enum status train(struct training *training)
 		 failed);
 	guard_start(&state->guard, &training->guard);
 	step_start(training);
+	TRY_GOTO(ranks_agree_on_weights(training->comm, training->model), failed);
 	TRY_GOTO(check_best(training), failed);
 	progress = train_progress(state);
 	TRY_GOTO(report_start(&training->report, &progress), failed);

@@ -1,6 +1,7 @@
 /* Compares the ranks' weights by hashes, and lets the communication use the device. */
 #include "train/ranks.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,6 +104,17 @@ static enum status judge_hashes(const uint64_t *hashes, const char (*hosts)[64],
 			  count, count == 1 ? "" : "s", 2 * count > ranks ? "" : " (either may be the wrong ones)"),
 		"faulty memory or a faulty connection: the last checkpoint is intact; test that machine, then run the same "
 		"command again");
+}
+
+enum status ranks_agree_on_weights(struct comm *comm, const struct model *model)
+{
+	uint64_t hash = 0;
+	char text[32];
+	if (ranks_count(comm) == 1)
+		return OK;
+	TRY(hash_weights(model, &hash));
+	snprintf(text, sizeof text, "hash %016" PRIx64 "\n", hash);
+	return comm_agree(comm, "the weights to begin with", text);
 }
 
 enum status ranks_compare_weights(struct comm *comm, const struct model *model, int64_t step)

@@ -52,6 +52,10 @@ MUST_USE enum status ranks_use_device(struct comm *comm, struct backend *be);
  */
 MUST_USE enum status ranks_compare_weights(struct comm *comm, const struct model *model, int64_t step);
 
+/* Before the first step: ERR_STATE if the ranks begin with different weights, as when each machine has another model in the
+ * folder of this name. [all] */
+MUST_USE enum status ranks_agree_on_weights(struct comm *comm, const struct model *model);
+
 /* The time, and the seconds that this rank has waited for communication so far. */
 struct moment {
 	double seconds, exposed;

@@ -26,6 +26,7 @@ struct rank_run {
 	bool reduce_every_batch;
 	enum comm_type wire;
 	int64_t compare_weights_steps;
+	bool other_weights; /* the last rank begins with weights of its own */
 	double dropout;
 	/* Called in every rank: before a step, and after the gradients of each micro-batch; NULL: nothing. */
 	void (*before_step)(struct training *training, int64_t step);
@@ -243,7 +244,7 @@ static inline enum status rank_open(struct rank_state *s, const struct rank_run 
 							 .bias_correction = true,
 							 .trust_ratio = run->adapts_all ? TRUST_RATIO_ALL : TRUST_RATIO_DECAYED,
 							 .gradient_averaging = true}));
-	TRY(model_initialize(s->model, &s->replica, 7));
+	TRY(model_initialize(s->model, &s->replica, run->other_weights && place->rank == place->size - 1 ? 8 : 7));
 	s->phase = (struct phase){.schedule = {.shape = SCHEDULE_CONSTANT, .peak = 1e-3, .total_steps = run->steps},
 				  .steps = run->steps,
 				  .save_steps = run->save_steps,

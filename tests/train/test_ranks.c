@@ -226,6 +226,24 @@ static void a_flipped_bit_is_found(void **state)
 	buffer_release(&text);
 }
 
+/* As on machines that have different models in folders of one name. */
+static void other_weights_are_found_before_the_first_step(void **state)
+{
+	struct rank_run run = usual;
+	int statuses[3];
+	struct buffer text = {0};
+	run.name = "others";
+	run.ranks = 3;
+	run.other_weights = true;
+	rank_run(&run, statuses);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(statuses[i], ERR_STATE);
+	assert_ok(file_read(test_path("others.log.0"), 1 << 20, &text));
+	assert_non_null(strstr(buffer_string(&text), "ranks disagree about the weights to begin with"));
+	assert_non_null(strstr(buffer_string(&text), "rank 2 on here has 'hash "));
+	buffer_release(&text);
+}
+
 static void poison(struct training *training, int64_t step)
 {
 	if (step == 3 && comm_place(training->comm)->rank == 1) {
@@ -372,6 +390,7 @@ int main(void)
 		cmocka_unit_test(the_same_split_gives_the_same_bits),
 		cmocka_unit_test(a_run_goes_on_on_other_ranks),
 		cmocka_unit_test(a_flipped_bit_is_found),
+		cmocka_unit_test(other_weights_are_found_before_the_first_step),
 		cmocka_unit_test(a_bad_step_of_one_rank_is_left_out_by_all),
 		cmocka_unit_test(all_stop_at_the_same_step),
 		cmocka_unit_test(a_report_that_fails_ends_all),
