@@ -200,7 +200,7 @@ static void append_apart(struct buffer *out, const char *gap, size_t gap_size, c
 }
 
 enum status edits_apply(const char *source, const struct edit_token *tokens, int64_t count, const struct edit *edits,
-			const struct edit_token *copied, struct buffer *out)
+			const struct edit_token *copied, struct buffer *out, size_t *ends)
 {
 	size_t done = 0;
 	bool moved = false; /* what was written last did not precede what comes next */
@@ -224,6 +224,8 @@ enum status edits_apply(const char *source, const struct edit_token *tokens, int
 				buffer_append(out, lead, tokens[i].end - done);
 			moved = false;
 		}
+		if (ends)
+			ends[i] = edits[i].deleted ? 0 : out->size;
 		done = tokens[i].end > done ? tokens[i].end : done;
 	}
 	buffer_text(out, source + done);

@@ -40,8 +40,8 @@ struct edit_token {
 
 /* Writes the edited text into an empty buffer. `edits` has one edit for each token and one for the end. Where something is
  * inserted between words that are written with spaces, it is separated from them by spaces. Source text after the last token
- * stays. */
+ * stays. ends[count] (NULL: not wanted) gets where each token ends in that text, 0 for those that are deleted. */
 MUST_USE enum status edits_apply(const char *source, const struct edit_token *tokens, int64_t count, const struct edit *edits,
-				 const struct edit_token *copied, struct buffer *out);
+				 const struct edit_token *copied, struct buffer *out, size_t *ends);
 
 #endif

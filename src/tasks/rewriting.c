@@ -215,7 +215,7 @@ static enum status check_edits(struct rewriting_encoder *encoder, const char *so
 {
 	buffer_clear(&encoder->text);
 	TRY(edits_apply(source, tokens + sequence->second, sequence->count - sequence->second - 1, encoder->edits, tokens,
-			&encoder->text));
+			&encoder->text, NULL));
 	encoder->rows->expressible += strcmp(buffer_string(&encoder->text), target) == 0;
 	return OK;
 }
@@ -450,7 +450,7 @@ static enum status rewrite(const struct task_set *set, const struct task_outputs
 	struct edit *edits = NULL;
 	TRY(decode(&o, &edits));
 	enum status status = edits_apply(set->examples.examples[example].text, o.tokens + o.source, o.rows - o.source - 1, edits,
-					 o.tokens, out);
+					 o.tokens, out, NULL);
 	free(edits);
 	return status;
 }
@@ -575,33 +575,44 @@ done:
 	return status;
 }
 
-/* Lists the edits for users: which characters of the source are replaced by which text. */
-static void put_edits(struct json_writer *writer, const char *source, const struct rewriting_outputs *o, const struct edit *edits)
+static bool same_space(char a, char b)
+{
+	return a == b && (a == ' ' || a == '\t' || a == '\n' || a == '\r');
+}
+
+/* Lists the edits for users: which characters of the source are replaced by which text. They are what lies between tokens that
+ * stay, which end at `ends` in the text, without white space that stays as well. */
+static void put_edits(struct json_writer *writer, const char *source, const struct rewriting_outputs *o,
+		      const struct buffer *rewritten, const size_t *ends)
 {
 	const struct edit_token *tokens = o->tokens + o->source;
+	const char *text = buffer_string(rewritten);
 	int32_t count = o->rows - o->source - 1;
 	struct utf8_place place = {.text = source};
+	size_t from = 0, begin = 0; /* in the source, in the text */
 	json_open(writer, "edits", '[');
 	for (int32_t i = 0; i <= count; i++) {
-		int32_t end = i;
-		if (!edits[i].deleted && edits[i].first < 0)
+		bool last = i == count;
+		if (!last && ends[i] == 0)
 			continue;
-		/* Consecutive deletions are combined, up to the next insertion. */
-		while (end < count && edits[end].deleted && (end == i || edits[end].first < 0))
-			end++;
-		size_t from = i < count ? tokens[i].begin : count > 0 ? tokens[count - 1].end : 0;
-		size_t to = end > i ? tokens[end - 1].end : from;
-		json_open(writer, NULL, '{');
-		json_put_integer(writer, "start", (int64_t)utf8_place_at(&place, from));
-		json_put_integer(writer, "end", (int64_t)utf8_place_at(&place, to));
-		if (edits[i].first >= 0) {
-			const struct edit_token *first = &o->tokens[edits[i].first], *last = &o->tokens[edits[i].last];
-			json_put_text(writer, "text", first->text + first->begin, last->end - first->begin);
-		} else {
-			json_put_string(writer, "text", "");
+		size_t to = last ? strlen(source) : tokens[i].begin;
+		size_t end = last ? rewritten->size : ends[i] - (tokens[i].end - tokens[i].begin);
+		size_t shared = to < from ? from - to : 0; /* by two tokens */
+		to += shared;
+		end += shared;
+		for (; from < to && begin < end && same_space(source[from], text[begin]); from++)
+			begin++;
+		for (; from < to && begin < end && same_space(source[to - 1], text[end - 1]); to--)
+			end--;
+		if (to - from != end - begin || memcmp(source + from, text + begin, to - from) != 0) {
+			json_open(writer, NULL, '{');
+			json_put_integer(writer, "start", (int64_t)utf8_place_at(&place, from));
+			json_put_integer(writer, "end", (int64_t)utf8_place_at(&place, to));
+			json_put_text(writer, "text", text + begin, end - begin);
+			json_close(writer);
 		}
-		json_close(writer);
-		i = end > i ? end - 1 : i;
+		from = last ? 0 : tokens[i].end;
+		begin = last ? 0 : ends[i];
 	}
 	json_close(writer);
 }
@@ -614,19 +625,23 @@ static enum status rewriting_put(const struct task_state *state, const struct ta
 	struct json_writer writer = {.out = out};
 	struct buffer text = {0};
 	struct edit *edits = NULL;
+	size_t *ends = NULL;
+	int32_t count = o.rows - o.source - 1;
 	enum status status;
 	(void)state;
 	TRY_GOTO(decode(&o, &edits), done);
-	TRY_GOTO(edits_apply(example->text, o.tokens + o.source, o.rows - o.source - 1, edits, o.tokens, &text), done);
+	TRY_GOTO(memory_new(&ends, count, sizeof *ends, "edits"), done);
+	TRY_GOTO(edits_apply(example->text, o.tokens + o.source, count, edits, o.tokens, &text, ends), done);
 	json_open(&writer, NULL, '{');
 	example_put_id(&set->examples, number, &writer);
 	json_put_text(&writer, "text", buffer_string(&text), text.size);
-	put_edits(&writer, example->text, &o, edits);
+	put_edits(&writer, example->text, &o, &text, ends);
 	json_close(&writer);
 	status = buffer_status(out);
 done:
 	buffer_release(&text);
 	free(edits);
+	free(ends);
 	return status;
 }
 

@@ -171,7 +171,7 @@ static void texts_are_put_together(void **state)
 		struct buffer out = {0};
 		int64_t count = cut(cases[i].source, source);
 		cut(cases[i].context, context);
-		assert_ok(edits_apply(cases[i].source, source, count, cases[i].edits, context, &out));
+		assert_ok(edits_apply(cases[i].source, source, count, cases[i].edits, context, &out, NULL));
 		assert_string_equal(buffer_string(&out), cases[i].expected);
 		buffer_release(&out);
 	}

@@ -139,8 +139,29 @@ static void runs_stay_within_a_text(void **state)
 	point(logits, 8, 1, 5, false); /* emma ... austen spans two texts: rather from jane, which is better than nothing */
 	logits[8 * OUTPUTS + FIRST_QUERY + 4] = 1;
 	assert_ok(task_rewriting.put(&task, &set, &outputs, 0, &text));
+	/* The edits make the text of the source, spaces included. */
 	assert_string_equal(buffer_string(&text), "{\"text\":\"jane who jane austen\",\"edits\":[{\"start\":0,\"end\":0,\"text\":"
-						  "\"jane\"},{\"start\":3,\"end\":3,\"text\":\"jane austen\"}]}");
+						  "\"jane \"},{\"start\":3,\"end\":3,\"text\":\" jane austen\"}]}");
+	buffer_release(&text);
+	task_outputs_release(&outputs);
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
+/* What is deleted takes the space along that is gone from the text. */
+static void edits_make_the_text(void **state)
+{
+	struct task_state task = open_state(32);
+	struct task_set set;
+	struct task_outputs outputs;
+	struct buffer text = {0};
+	assert_ok(open_set(&task, &set, TASK_PREDICT, "{\"context\": [\"emma\"], \"source\": \"and who did  it ?\"}\n"));
+	open_outputs(&task, &set, &outputs); /* [CLS] emma [SEP] and who did it ? [SEP] */
+	for (int32_t row = 3; row < 9; row++)
+		point(outputs.values, row, row == 6 ? 1 : 0, row == 6 ? 1 : 0, row == 3 || row == 5 || row == 6);
+	assert_ok(task_rewriting.put(&task, &set, &outputs, 0, &text));
+	assert_string_equal(buffer_string(&text), "{\"text\":\"who  emma ?\",\"edits\":[{\"start\":0,\"end\":4,\"text\":\"\"},"
+						  "{\"start\":8,\"end\":15,\"text\":\" emma\"}]}");
 	buffer_release(&text);
 	task_outputs_release(&outputs);
 	task_set_release(&task, &set);
@@ -203,7 +224,7 @@ static void runs_are_the_best_of_all(void **state)
 		}
 		assert_true(from > 0);
 		assert_int_equal(json_member(edit, "start")->integer, 5 * (row - WORDS - 2));
-		assert_int_equal(json_member(edit, "text")->text_size, 5 * (to - from + 1) - 1);
+		assert_int_equal(json_member(edit, "text")->text_size, 5 * (to - from + 1)); /* with the space behind it */
 	}
 	json_release(&document);
 	buffer_release(&text);
@@ -326,13 +347,10 @@ static void the_table_has_the_row(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(targets_become_edits),
-		cmocka_unit_test(outputs_become_texts),
-		cmocka_unit_test(runs_stay_within_a_text),
-		cmocka_unit_test(runs_are_the_best_of_all),
-		cmocka_unit_test(long_texts_lose_context_first),
-		cmocka_unit_test(columns_are_found),
-		cmocka_unit_test(mistakes_are_told),
+		cmocka_unit_test(targets_become_edits),     cmocka_unit_test(edits_make_the_text),
+		cmocka_unit_test(outputs_become_texts),     cmocka_unit_test(runs_stay_within_a_text),
+		cmocka_unit_test(runs_are_the_best_of_all), cmocka_unit_test(long_texts_lose_context_first),
+		cmocka_unit_test(columns_are_found),        cmocka_unit_test(mistakes_are_told),
 		cmocka_unit_test(the_table_has_the_row),
 	};
 	return cmocka_run_group_tests(tests, setup, task_world_drop);
