@@ -1,4 +1,5 @@
-/* Divides examples into folds: by label, in an order that their texts decide; with groups, greedily, the largest first. */
+/* Divides examples into folds: by label, in an order that their texts decide, equal ones together; with groups, greedily, the
+ * largest first. */
 #include "tasks/folds.h"
 
 #include <stdlib.h>
@@ -88,6 +89,8 @@ static enum status make_items(const struct fold_options *options, const struct t
 		if (options->group_column)
 			TRY_GOTO(example_chosen_field(set, i, options->group_column, &group), done);
 		items[i] = (struct item){.number = i, .hash = hash64(example->text, strlen(example->text))};
+		if (example->pair)
+			items[i].hash = hash64_combine(items[i].hash, hash64(example->pair, strlen(example->pair)));
 		if (options->group_column && !group)
 			status = error_hinted(error_set(ERR_DATA, "'%s', line %lld: there is nothing in the column '%s'",
 							example->file, (long long)example->line, options->group_column),
@@ -161,20 +164,20 @@ done:
 static enum status divide(const struct fold_options *options, const struct task_state *state, const struct example_set *set,
 			  struct item *items)
 {
-	int64_t strata, groups, folds = options->folds, units = set->count;
+	int64_t strata, groups, folds = options->folds, units;
 	TRY(make_items(options, state, set, items, &strata, &groups));
-	units = options->group_column ? groups : units;
+	qsort(items, (size_t)set->count, sizeof *items, by_stratum);
+	units = options->group_column ? groups : 0;
+	for (int64_t i = 0; i < set->count && !options->group_column; i++) {
+		units += i == 0 || items[i].stratum != items[i - 1].stratum || items[i].hash != items[i - 1].hash;
+		items[i].fold = (units - 1) % folds + 1;
+	}
 	if (units < folds)
 		return error_hinted(error_set(ERR_USAGE, "--folds %lld: there are only %lld %s", (long long)folds,
-					      (long long)units, options->group_column ? "groups" : "examples"),
+					      (long long)units, options->group_column ? "groups" : "different examples"),
 				    "give fewer folds");
-	if (options->group_column) {
+	if (options->group_column)
 		TRY(divide_groups(items, set->count, folds, strata, groups));
-	} else {
-		qsort(items, (size_t)set->count, sizeof *items, by_stratum);
-		for (int64_t i = 0; i < set->count; i++)
-			items[i].fold = i % folds + 1;
-	}
 	qsort(items, (size_t)set->count, sizeof *items, by_number);
 	return OK;
 }

@@ -28,6 +28,37 @@ static void put_rows(struct buffer *text)
 		buffer_format(text, "a text %d\tclass %d\tauthor %d\n", i, class_of(i), group_of(i));
 }
 
+/* Each of 6 texts occurs 4 times. A model would be scored on what it was trained on if they were in several folds. */
+static void test_equal_rows_stay_together(void **state)
+{
+	const char *path = test_path(tested_file);
+	struct buffer text = {0};
+	int rows[3] = {0}, fold_of_text[6] = {0};
+	buffer_text(&text, "text\tlabel\n");
+	for (int i = 0; i < 24; i++)
+		buffer_format(&text, "a text %d\tclass %d\n", i % 6, i % 2);
+	assert_ok(file_write(path, text.data, text.size));
+	buffer_release(&text);
+	for (int fold = 1; fold <= 3; fold++) {
+		struct task_state own = open_state(8);
+		struct task_set set = {.name = "", .use = TASK_TRAIN};
+		assert_ok(tested->read(&own, &set, &path, 1));
+		assert_error(ERR_USAGE, "there are only 6 different examples",
+			     folds_keep(&(struct fold_options){.folds = 7, .fold = 1}, &own, &set.examples, true, NULL));
+		assert_ok(folds_keep(&(struct fold_options){.folds = 3, .fold = fold}, &own, &set.examples, true, NULL));
+		for (int64_t i = 0; i < set.examples.count; i++) {
+			int *place = &fold_of_text[set.examples.examples[i].text[7] - '0'];
+			assert_true(*place == 0 || *place == fold);
+			*place = fold;
+			rows[fold - 1]++;
+		}
+		task_set_release(&own, &set);
+		task_state_release(&own);
+	}
+	for (int f = 0; f < 3; f++)
+		assert_int_equal(rows[f], 8);
+}
+
 /* Divides the rows; each is held out by one fold, and kept by all others. */
 static void divide(struct fold_options options)
 {
@@ -108,7 +139,7 @@ static void test_what_cannot_be_divided(void **state)
 	put_rows(&text);
 	assert_ok(file_write(path, text.data, text.size));
 	assert_ok(tested->read(&own, &set, &path, 1));
-	assert_error(ERR_USAGE, "there are only 97 examples",
+	assert_error(ERR_USAGE, "there are only 97 different examples",
 		     folds_keep(&(struct fold_options){.folds = 98, .fold = 1}, &own, &set.examples, true, NULL));
 	assert_error(ERR_USAGE, "groups",
 		     folds_keep(&(struct fold_options){.folds = 90, .fold = 1, .group_column = "author"}, &own, &set.examples,
@@ -130,6 +161,7 @@ static void test_what_cannot_be_divided(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_equal_rows_stay_together),
 		cmocka_unit_test(test_labels_are_spread),
 		cmocka_unit_test(test_groups_are_whole),
 		cmocka_unit_test(test_what_cannot_be_divided),
