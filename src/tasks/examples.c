@@ -546,8 +546,10 @@ enum status example_right_choice(const struct example_set *set, int64_t example,
 	TRY(find_named_choice(set, example, out, &numbers));
 	if (*out >= 0 && *out < at->choice_count)
 		return OK;
+	/* A number is never a choice's text: in another row of the file, the same would be a choice's number. */
 	long long number = strtoll(at->label, &end, 10);
-	if (!numbers && *at->label && *end == '\0' && number >= 0 && number < at->choice_count) {
+	bool is_number = !numbers && *at->label && *end == '\0';
+	if (is_number && number >= 0 && number < at->choice_count) {
 		*out = (int32_t)number;
 		return OK;
 	}
@@ -556,14 +558,16 @@ enum status example_right_choice(const struct example_set *set, int64_t example,
 		return OK;
 	}
 	int32_t found = 0;
-	for (int32_t i = 0; i < at->choice_count; i++) {
+	size_t shortest = SIZE_MAX;
+	for (int32_t i = 0; i < at->choice_count && !is_number; i++) {
 		const char *choice = set->choices[at->first_choice + i];
 		size_t size = strlen(choice), label_size = strlen(at->label);
-		/* The beginning that the choices share precedes it. */
-		if (size >= label_size && strcmp(choice + size - label_size, at->label) == 0 &&
+		/* The beginning that the choices share precedes it, and nothing else. */
+		if (size <= shortest && size >= label_size && strcmp(choice + size - label_size, at->label) == 0 &&
 		    (size == label_size || choice[size - label_size - 1] == ' ')) {
+			found = size < shortest ? 1 : found + 1;
+			shortest = size;
 			*out = i;
-			found++;
 		}
 	}
 	if (found == 1)

@@ -374,15 +374,19 @@ static void choices_are_columns_or_lists(void **state)
 			    "{\"context\": \"c\", \"question\": \"q\", \"choices\": [\"x\", \"y\"], \"label\": 1}\n"
 			    "{\"context\": \"c\", \"question\": \"q\", \"choices\": [\"x\", \"y\"], \"label\": \"B\"}\n"
 			    "{\"context\": \"c\", \"question\": \"q\", \"choices\": [\"x\", \"b y\"], \"label\": \"b y\"}\n"
+			    "{\"context\": \"c\", \"question\": \"q\", \"choices\": [\"b y\", \"y\"], \"label\": \"y\"}\n"
 			    "{\"context\": \"c\", \"question\": \"q\", \"choices\": [\"x\", \"y\"], \"label\": 2}\n"
-			    "{\"context\": \"c\", \"question\": \"q\", \"choices\": [\"x\", \"x\"], \"label\": \"x\"}\n",
+			    "{\"context\": \"c\", \"question\": \"q\", \"choices\": [\"x\", \"x\"], \"label\": \"x\"}\n"
+			    "{\"context\": \"c\", \"question\": \"q\", \"choices\": [\"9\", \"4\"], \"label\": \"4\"}\n",
 			    choices));
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		assert_ok(example_right_choice(&set, i, &choice));
 		assert_int_equal(choice, 1);
 	}
-	assert_error(ERR_DATA, "line 4: the label '2' is not one of the row's 2 choices", example_right_choice(&set, 3, &choice));
-	assert_error(ERR_DATA, "line 5: the label 'x' is not one", example_right_choice(&set, 4, &choice));
+	assert_error(ERR_DATA, "line 5: the label '2' is not one of the row's 2 choices", example_right_choice(&set, 4, &choice));
+	assert_error(ERR_DATA, "line 6: the label 'x' is not one", example_right_choice(&set, 5, &choice));
+	/* In other rows of such a file, the number would be that of a choice. */
+	assert_error(ERR_DATA, "line 7: the label '4' is not one", example_right_choice(&set, 6, &choice));
 	example_set_release(&set);
 	assert_ok(read_file(&set, "a.jsonl",
 			    "{\"question\": \"q\", \"choices\": {\"text\": [\"u\", \"v\"], \"label\": [\"1\", \"2\"]}, "
