@@ -111,10 +111,11 @@ static enum status check_serve(struct options *options)
 
 static enum status run_serve(struct options *options)
 {
-	const struct service_options *settings = options->settings;
+	struct service_options settings = *(const struct service_options *)options->settings;
 	struct service *service;
+	settings.min_score_given = options_given(options, "min_score");
 	stop_install();
-	TRY(service_open(&service, settings));
+	TRY(service_open(&service, &settings));
 	enum status status = service_run(service);
 	service_close(service);
 	return status;

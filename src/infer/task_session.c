@@ -228,6 +228,19 @@ enum status task_session_save_record(struct task_session *session)
 	char path[PATH_BYTES];
 	bool found;
 	struct buffer text = {0};
+	struct task_state *state = &session->state;
+	struct calibration calibration = state->calibration;
+	/* The rest stays as it was, whatever the options of this command say. */
+	state->calibration = (struct calibration){0};
+	state->settings.max_seq_length = 0;
+	state->settings.long_texts = WINDOWS_OPEN;
+	state->settings.doc_stride = 0;
+	if (session->record.root) {
+		TRY(task_record_find(session->record.root, TASK_RECORD_FILE, &state->task, &state->settings.layout));
+		TRY(task_record_read(session->record.root, TASK_RECORD_FILE, state));
+	}
+	calibration_release(&state->calibration);
+	state->calibration = calibration;
 	TRY(model_source_beside(&session->source, TASK_RECORD_FILE, path, &found));
 	enum status status = task_record_write(&session->state, &text);
 	if (status == OK)

@@ -82,8 +82,8 @@ static enum status open_task(struct text_model *model, struct pool *pool, const 
 					      state->task->name, settings->tool),
 				    "bertc predict answers files of such texts");
 	state->settings.quiet = true;
-	if (settings->min_score > 0 && state->task->calibrates)
-		state->calibration.min_score = settings->min_score;
+	if (settings->min_score && state->task->calibrates)
+		state->calibration.min_score = *settings->min_score;
 	TRY(open_session(model, pool, settings, folder, &model->task.heads, MISSING_NOTHING, state->settings.max_seq_length));
 	return open_tokenizers(model);
 }

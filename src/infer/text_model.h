@@ -14,10 +14,10 @@
 
 struct text_model_settings {
 	struct device_options device;
-	int64_t batch_tokens;   /* tokens computed at a time */
-	int64_t max_seq_length; /* maximum tokens of a text; 0: as the folder says */
-	double min_score;       /* a class or label with a lower probability is not an answer; 0: as the folder says */
-	bool no_blanks;         /* never predict words: open an encoder without the masked-word head, even if it has one */
+	int64_t batch_tokens;    /* tokens computed at a time */
+	int64_t max_seq_length;  /* maximum tokens of a text; 0: as the folder says */
+	const double *min_score; /* a class or label with a lower probability is not an answer; NULL: as the folder says */
+	bool no_blanks;          /* never predict words: open an encoder without the masked-word head, even if it has one */
 	/* Models that stay open longer, whose weights are used where they are the same. */
 	const struct text_model *const *lenders;
 	int64_t lender_count;

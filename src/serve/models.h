@@ -9,7 +9,7 @@ struct models_settings {
 	struct device_options device;
 	int64_t max_batch_tokens; /* tokens computed at a time */
 	int64_t max_seq_length;   /* maximum tokens of a text; 0: as each folder says */
-	double min_score;         /* a class or label with a lower probability is not an answer; 0: as each folder says */
+	const double *min_score;  /* a class or label with a lower probability is not an answer; NULL: as each folder says */
 };
 
 struct served_model {

@@ -508,7 +508,7 @@ enum status service_open(struct service **out, const struct service_options *set
 	const struct models_settings of_models = {.device = settings->device,
 						  .max_batch_tokens = settings->max_batch_tokens,
 						  .max_seq_length = settings->max_seq_length,
-						  .min_score = settings->min_score};
+						  .min_score = settings->min_score_given ? &settings->min_score : NULL};
 	struct service *service;
 	enum status status;
 	*out = NULL;

@@ -17,6 +17,7 @@ struct service_options {
 	int64_t max_seq_length, max_batch_tokens, max_queue_tokens, max_concurrent_requests, max_client_batch_size,
 		max_body_bytes, max_connections;
 	double max_wait_ms, request_timeout, min_score;
+	bool min_score_given; /* otherwise as each folder says */
 	struct device_options device;
 };
 

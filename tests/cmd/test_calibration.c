@@ -45,12 +45,15 @@ static void a_finished_model_is_calibrated(void **state)
 		0);
 	assert_true(printed("{\"label\":null,\"probabilities\":{"));
 	assert_int_equal(
-		program("evaluate --model %s/classification-later --test %s/classification.dev --calibrate --min_score 1",
+		program("evaluate --model %s/classification-later --test %s/classification.dev --calibrate --min_score 1 "
+			"--max_seq_length 12 --long_texts mean --doc_stride 3",
 			test_folder, test_folder),
 		0);
 	assert_true(printed("coverage               0.0000"));
 	assert_true(record_has("classification-later", "\"min_score\": 1"));
 	assert_true(record_has("classification-later", "\"max_seq_length\": 24"));
+	assert_false(record_has("classification-later", "long_texts"));
+	assert_false(record_has("classification-later", "doc_stride"));
 	assert_int_equal(program("predict --model %s/classification-later %s/classification.dev", test_folder, test_folder), 0);
 	assert_true(printed("{\"label\":null,\"probabilities\":{"));
 	assert_int_equal(program("verify %s/classification-later", test_folder), 0);

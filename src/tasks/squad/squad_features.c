@@ -229,7 +229,8 @@ static enum status add_query(struct maker *maker, int64_t q)
 		return error_hinted(error_set(ERR_USAGE,
 					      "question '%.100s' has %lld tokens: --max_seq_length %d leaves no room for its "
 					      "paragraph",
-					      question->id, (long long)count, f->settings.max_seq_length),
+					      question->id ? question->id : question->text, (long long)count,
+					      f->settings.max_seq_length),
 				    "give a larger --max_seq_length or a smaller --max_query_length");
 	/* One more than needed: there is an address even if no question has a word. */
 	TRY(memory_grow(&f->query_ids, &maker->query_capacity, begin + count + 1, sizeof *f->query_ids, "questions"));
