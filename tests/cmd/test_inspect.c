@@ -96,6 +96,26 @@ static void what_embed_leaves(void **state)
 	assert_shown("broken.jsonl", "a list of numbers");
 }
 
+/* Numbers as codes, and weights of words, of which texts have different numbers. */
+static void what_embed_leaves_in_other_types(void **state)
+{
+	assert_program(OK, "", "embed --model %s/run --vector_type ubinary --out %s/bits.npy --threads 1 %s/texts.txt",
+		       test_folder, test_folder, test_folder);
+	assert_program(OK, "", "inspect %s/bits.npy", test_folder);
+	assert_shown("bits.npy", "NumPy array of uint8");
+	assert_shown("bits.npy", "numbers_each               4\n");
+	assert_program(OK, "", "verify %s/bits.npy", test_folder);
+	assert_program(OK, "",
+		       "embed --model %s/run --pooling splade --max_active_dims 3 --out %s/words.jsonl --threads 1 %s/texts.txt",
+		       test_folder, test_folder, test_folder);
+	assert_program(OK, "", "inspect --json %s/words.jsonl", test_folder);
+	assert_shown("words.jsonl", "\"vectors\":2,\"most_words\":3,");
+	assert_program(OK, "", "verify %s/words.jsonl", test_folder);
+	static const char broken[] = "{\"embedding\":{\"a\":1.0}}\n{\"embedding\":[1.0]}\n";
+	assert_ok(file_write(test_path("words.jsonl"), broken, sizeof broken - 1));
+	assert_program(ERR_DATA, "row 2: no \"embedding\" with weights of words", "verify %s/words.jsonl", test_folder);
+}
+
 static void two_configurations(void **state)
 {
 	assert_ok(folder_make(test_path("both")));
@@ -264,11 +284,17 @@ static void events_are_verified_only(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(two_configurations),       cmocka_unit_test(deep_json),
-		cmocka_unit_test(each_kind_is_known),       cmocka_unit_test(what_embed_leaves),
-		cmocka_unit_test(unfinished_outputs),       cmocka_unit_test(runs_as_they_stand),
-		cmocka_unit_test(sweeps_as_they_stand),     cmocka_unit_test(damaged_exports),
-		cmocka_unit_test(events_are_verified_only), cmocka_unit_test(events_are_no_steps),
+		cmocka_unit_test(two_configurations),
+		cmocka_unit_test(deep_json),
+		cmocka_unit_test(each_kind_is_known),
+		cmocka_unit_test(what_embed_leaves),
+		cmocka_unit_test(what_embed_leaves_in_other_types),
+		cmocka_unit_test(unfinished_outputs),
+		cmocka_unit_test(runs_as_they_stand),
+		cmocka_unit_test(sweeps_as_they_stand),
+		cmocka_unit_test(damaged_exports),
+		cmocka_unit_test(events_are_verified_only),
+		cmocka_unit_test(events_are_no_steps),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

@@ -23,7 +23,7 @@ enum status inspect_vectors(const struct inspect_settings *settings, const char 
 	TRY(vector_file_read(path, &facts));
 	json_put_string(writer, "form", facts.form);
 	json_put_integer(writer, "vectors", facts.rows);
-	json_put_integer(writer, "numbers_each", facts.columns);
+	json_put_integer(writer, facts.is_sparse ? "most_words" : "numbers_each", facts.columns);
 	json_put_integer(writer, "bytes", facts.bytes);
 	return OK;
 }
@@ -130,7 +130,8 @@ enum status inspect_text(const struct inspect_settings *settings, const char *pa
 		const char *name = strrchr(path, '.');
 		bool page = name && strcmp(name, ".html") == 0;
 		status = error_set(ERR_DATA, "bertc does not recognize '%s', and it is not text: %s", path, before.message);
-		error_hint("%s", page ? "open a report in a browser; metrics.jsonl beside it has its figures" : before.hint);
+		error_hint(page ? "open a report in a browser; metrics.jsonl beside it has its figures"
+				: "`bertc help inspect` lists what can be shown");
 	}
 	if (status != OK)
 		goto done;

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "formats/npy_file.h"
 #include "formats/tfrecord.h"
 
 #define NOTE_LIMIT ((size_t)64 << 20)
@@ -36,39 +37,20 @@ static enum status add_row(struct vector_facts *facts, const char *path, int64_t
 	return OK;
 }
 
-/* The header is a Python dict: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 768), }. */
 static enum status read_npy(const struct file_map *map, const char *path, struct vector_facts *out)
 {
-	char header[256] = "";
-	long long rows = 0, columns = 0;
-	out->form = "NumPy array of float32";
-	if (map->size < 10 || memcmp(map->data, "\x93NUMPY", 6) != 0)
-		return error_set(ERR_DATA, "'%s': not a NumPy array file", path);
-	size_t begin = 10 + (size_t)(map->data[8] | map->data[9] << 8);
-	if (map->data[6] == 1 && begin <= map->size)
-		snprintf(header, sizeof header, "%.*s", (int)(begin - 10 < 255 ? begin - 10 : 255), (const char *)map->data + 10);
-	const char *shape = strstr(header, "'shape': (");
-	if (!strstr(header, "'<f4'") || !strstr(header, "'fortran_order': False") || !shape ||
-	    sscanf(shape, "'shape': (%lld, %lld", &rows, &columns) != 2 || rows < 0 || columns < 1)
-		return error_set(ERR_DATA, "'%s': not an array of float32 in rows, as bertc writes", path);
-	if (columns > INT32_MAX || rows > INT64_MAX / 4 / columns || (uint64_t)(rows * columns * 4) != map->size - begin)
-		return error_set(ERR_DATA, "'%s': %zu bytes of numbers do not fit its shape (%lld, %lld)", path,
-				 map->size - begin, rows, columns);
-	out->rows = rows;
-	out->columns = columns;
-	for (int64_t i = 0; i < rows * columns; i++) {
-		float value;
-		memcpy(&value, map->data + begin + i * 4, sizeof value);
-		if (!isfinite(value))
-			return bad_row(path, i / columns + 1, "a number that is not finite");
-	}
-	return OK;
+	struct npy_file file = {.takes_codes = true};
+	TRY(npy_view(map->data, map->size, path, &file));
+	out->form = file.values ? "NumPy array of float32" : file.is_signed ? "NumPy array of int8" : "NumPy array of uint8";
+	out->rows = file.rows;
+	out->columns = file.columns;
+	return file.values ? npy_file_check(&file, path) : OK;
 }
 
-/* Counts the numbers in a JSON list; -1 if it contains anything else. */
+/* Counts the numbers in a JSON list or object; -1 if it contains anything else. */
 static int64_t count_numbers(const struct json *list)
 {
-	if (!list || list->kind != JSON_ARRAY)
+	if (!list || (list->kind != JSON_ARRAY && list->kind != JSON_OBJECT))
 		return -1;
 	for (const struct json *child = list->first_child; child; child = child->next)
 		if (child->kind != JSON_NUMBER)
@@ -92,6 +74,15 @@ static enum status add_features(struct vector_facts *facts, const char *path, co
 	return OK;
 }
 
+/* Adds a text of which each word has a weight: texts have different numbers of them, and an empty one has none. */
+static enum status add_weights(struct vector_facts *facts, int64_t words)
+{
+	facts->form = "JSON lines with weights of words";
+	facts->rows++;
+	facts->columns = words > facts->columns ? words : facts->columns;
+	return OK;
+}
+
 static enum status read_json_line(const char *line, size_t size, const char *path, struct vector_facts *out)
 {
 	struct json_document document;
@@ -101,9 +92,15 @@ static enum status read_json_line(const char *line, size_t size, const char *pat
 	if (features) {
 		status = add_features(out, path, features);
 	} else {
-		int64_t count = count_numbers(json_member(document.root, "embedding"));
-		status = count < 0 ? bad_row(path, out->rows + 1, "no \"embedding\" with a list of numbers")
-				   : add_row(out, path, count);
+		const struct json *vector = json_member(document.root, "embedding");
+		int64_t count = count_numbers(vector);
+		out->is_sparse = out->rows == 0 ? vector && vector->kind == JSON_OBJECT : out->is_sparse;
+		if (count < 0 || out->is_sparse != (vector->kind == JSON_OBJECT))
+			status = bad_row(path, out->rows + 1,
+					 out->is_sparse ? "no \"embedding\" with weights of words"
+							: "no \"embedding\" with a list of numbers");
+		else
+			status = out->is_sparse ? add_weights(out, count) : add_row(out, path, count);
 	}
 	json_release(&document);
 	return status;

@@ -8,8 +8,9 @@
 #include "base/error.h"
 
 struct vector_facts {
-	const char *form;             /* "NumPy array of float32", "JSON lines", "TSV", "extract_features.py's JSON lines" */
-	int64_t rows, columns, bytes; /* Google's form: one row per token and layer */
+	const char *form;             /* "NumPy array of float32", "JSON lines", "TSV", "extract_features.py's JSON lines", ... */
+	int64_t rows, columns, bytes; /* Google's form: one row per token and layer; weights of words: the most of a text */
+	bool is_sparse;               /* weights of words */
 };
 /* Reads a whole file of vectors. Rows of different lengths, numbers that are not finite, and a file that is cut off are ERR_DATA
  * with the line or row. */
