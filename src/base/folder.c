@@ -337,15 +337,31 @@ enum status path_expand(const char *pattern, struct name_list *out)
 	return expand(pattern, false, out);
 }
 
+/* Warns about a file that is in the list several times, by whatever names. */
+static enum status warn_of_repeated(const struct name_list *files, int64_t first)
+{
+	struct name_list real = {0};
+	const char *repeated;
+	enum status status = OK;
+	for (int64_t i = first; i < files->count && status == OK; i++) {
+		char *path = realpath(files->names[i], NULL);
+		status = name_list_add(&real, path ? path : files->names[i]);
+		free(path);
+	}
+	if (status == OK)
+		status = name_list_repeated(&real, 0, &repeated);
+	if (status == OK && repeated)
+		log_warning_once("'%s' is read more than once: it is named, or matched by a pattern, several times", repeated);
+	name_list_release(&real);
+	return status;
+}
+
 enum status path_expand_all(const char *const *patterns, int64_t count, struct name_list *out)
 {
 	int64_t before = out->count;
-	const char *repeated;
 	for (int64_t i = 0; i < count; i++)
 		TRY(expand(patterns[i], count > 1, out));
-	TRY(name_list_repeated(out, before, &repeated));
-	if (repeated)
-		log_warning_once("'%s' is read more than once: it is named, or matched by a pattern, several times", repeated);
+	TRY(warn_of_repeated(out, before));
 	return count == 0 || out->count > before ? OK : error_set(ERR_USAGE, "'%s': no files in this folder", patterns[0]);
 }
 

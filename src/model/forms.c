@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/option.h"
 #include "model/modernbert_config.h"
 #include "model/nomic_config.h"
 
@@ -319,16 +320,24 @@ const struct model_form *model_form_of(const struct model_config *config)
 enum status model_form_find(const char *model_type, const char *name, int32_t *out)
 {
 	char known[256] = "";
+	const char *names[COUNT(forms)];
 	for (int32_t i = 0; i < COUNT(forms); i++) {
 		size_t used = strlen(known);
+		names[i] = forms[i].model_type;
 		if (strcmp(forms[i].model_type, model_type) == 0) {
 			*out = i;
 			return OK;
 		}
 		snprintf(known + used, sizeof known - used, "%s\"%s\"", i ? ", " : "", forms[i].model_type);
 	}
-	return error_hinted(error_set(ERR_USAGE, "'%s': \"model_type\" is \"%.100s\"; bertc has %s", name, model_type, known),
-			    "docs/inference.md lists well-known models that bertc reads");
+	enum status status = error_set(ERR_USAGE, "'%s': \"model_type\" is \"%.100s\"; bertc has %s", name, model_type, known);
+	/* Of a file, another form is what it says. */
+	const char *near = name[0] == '-' ? nearest_name(model_type, names, COUNT(forms)) : NULL;
+	if (near)
+		error_hint("did you mean %s?", near);
+	else
+		error_hint("docs/inference.md lists well-known models that bertc reads");
+	return status;
 }
 
 const struct head_form *model_head_form(const struct model_config *config, const struct head *head)

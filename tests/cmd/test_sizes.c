@@ -62,6 +62,8 @@ static void a_run_of_chosen_sizes(void **state)
 	assert_program(ERR_USAGE, "beyond the model's 16 positions",
 		       "pretrain --corpus %s --model tiny --max_position_embeddings 16 %s --out %s/short", corpus, common,
 		       test_folder);
+	assert_program(ERR_USAGE, "did you mean nomic_bert?", "pretrain --corpus %s --model tiny --form nomic %s --out %s/other",
+		       corpus, common, test_folder);
 	/* Other commands that create a model accept them, too. */
 	assert_program(OK, "", "plan --model base --num_layers 3 --hidden_size 256 --vocab_size 80 --gpus 1 --gpu a100");
 	assert_non_null(strstr(buffer_string(&program_output), "3 layers"));
