@@ -143,6 +143,10 @@ static enum status find_note(struct run *run)
 	struct json_document document;
 	char part[PATH_BYTES + 8];
 	snprintf(part, sizeof part, "%s.part", run->job->out);
+	for (int64_t i = 0; i < run->job->path_count; i++) {
+		TRY(command_check_input(run->job->paths[i], "out", part));
+		TRY(command_check_input(run->job->paths[i], "out", run->note));
+	}
 	if (run->job->fresh || !file_exists(run->note) || !file_exists(part))
 		return OK;
 	TRY(json_read(&document, run->note, NOTE_LIMIT));

@@ -80,6 +80,11 @@ enum status answer_model_open(struct answer_model *out, const struct answer_sett
 	struct model_config config;
 	struct text_settings *texts = &out->texts;
 	int32_t longest;
+	if (settings->input == LINES_TEXT && (settings->text_column || settings->pair_column))
+		return error_set(ERR_USAGE, "--input text takes whole lines as texts, which have no --%s",
+				 settings->text_column ? "text_column" : "pair_column");
+	if (settings->doc_stride > 0 && settings->long_texts != LONG_WINDOWS)
+		return error_set(ERR_USAGE, "--doc_stride has no effect without --long_texts windows");
 	TRY(model_folder_config(model, &config));
 	TRY(choose_length(settings, length, model_positions(&config), &longest));
 	TRY(session_open_heads(&out->session, model, &settings->device, heads,

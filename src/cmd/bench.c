@@ -709,6 +709,8 @@ static enum status run_bench(struct options *options)
 	const struct bench_settings *settings = options->settings;
 	struct bench bench = {.settings = settings, .clock = clock_seconds};
 	struct pool *pool;
+	if (settings->mixed_lengths && settings->sentence_lengths)
+		return error_set(ERR_USAGE, "--mixed_lengths and --sentence_lengths: give one of them");
 	TRY(model_shaped_config(settings->model, &settings->sizes, &bench.config));
 	if (bench.config.vocab_size == 0)
 		bench.config.vocab_size = (int32_t)settings->vocab_size;

@@ -60,6 +60,15 @@ const struct command *command_find(const char *name)
 	return NULL;
 }
 
+/* The summary of a word that bertc itself answers; NULL: it is none. */
+static const char *built_in_summary(const char *name)
+{
+	for (size_t i = 0; i < BUILT_IN_COUNT; i++)
+		if (!strcmp(name, built_in[i].name))
+			return built_in[i].summary;
+	return NULL;
+}
+
 static enum status unknown_command(const char *name)
 {
 	const char *names[64];
@@ -153,11 +162,11 @@ static enum status run_help(int argc, char **argv)
 		command_list_help(argc > 0, &text);
 		return command_print(&text);
 	}
-	for (size_t i = 0; i < BUILT_IN_COUNT; i++)
-		if (!strcmp(argv[0], built_in[i].name)) {
-			buffer_format(&text, "bertc %s: %s\n", built_in[i].name, built_in[i].summary);
-			return command_print(&text);
-		}
+	const char *summary = built_in_summary(argv[0]);
+	if (summary) {
+		buffer_format(&text, "bertc %s: %s\n", argv[0], summary);
+		return command_print(&text);
+	}
 	const struct command *command = command_find(argv[0]);
 	if (!command)
 		return unknown_command(argv[0]);
@@ -174,7 +183,7 @@ static enum status run_man(int argc, char **argv)
 {
 	struct buffer text = {0};
 	const struct command *command = argc ? command_find(argv[0]) : NULL;
-	if (argc && !command)
+	if (argc && !command && !built_in_summary(argv[0])) /* bertc(1) lists those */
 		return unknown_command(argv[0]);
 	if (command) {
 		struct option *table;
@@ -314,6 +323,12 @@ static enum status check_input(const char *path, const char *name, const struct 
 			    "choose another --%s; nothing was changed", out->option);
 }
 
+enum status command_check_input(const char *path, const char *option, const char *target)
+{
+	const struct target out = {option, target, target ? file_stamp_at(target) : (struct file_stamp){0}};
+	return check_input(path, "", &out);
+}
+
 /* The same for the files of the model. */
 static enum status check_model(const struct options *options, const struct target *out)
 {
@@ -353,11 +368,14 @@ static enum status check_one_output(const struct options *options, int index, co
 	return check_model(options, out);
 }
 
-static enum status check_output(const struct options *options, const char *name)
+static enum status check_output(const struct options *options, const char *name, bool prints)
 {
 	int index = options_find(options, name);
 	if (index < 0)
 		return OK;
+	if (options->text[index] && strcmp(options->text[index], "-") == 0 && !prints)
+		return error_hinted(error_set(ERR_USAGE, "--%s -: this is not written to standard output", name),
+				    "give a name; a file called - is ./-");
 	if (options->table[index].type == OPTION_TEXT)
 		return check_one_output(options, index, options->text[index]);
 	const struct option_list *list = (const void *)((const char *)options->settings + options->table[index].field);
@@ -388,8 +406,8 @@ static enum status run_parsed(const struct command *command, struct options *opt
 		options_print_config(options, &text);
 		return command_print(&text);
 	}
-	TRY(check_output(options, "out"));
-	TRY(check_output(options, "run_out"));
+	TRY(check_output(options, "out", command->prints_out));
+	TRY(check_output(options, "run_out", false));
 	return command->run(options);
 }
 

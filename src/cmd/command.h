@@ -25,6 +25,7 @@ struct command {
 	enum status (*check)(struct options *options);
 	enum status (*run)(struct options *options);
 	bool rare;            /* left out of the short list of commands */
+	bool prints_out;      /* takes --out - as standard output */
 	bool takes_arguments; /* reads options->positional; otherwise a positional argument is an error before `run` */
 };
 
@@ -34,6 +35,9 @@ const struct command *command_find(const char *name); /* or NULL */
 /* Runs `bertc ARGUMENTS`, except for what concerns the process itself; returns the exit code. */
 int command_main(int argc, char **argv);
 
+/* ERR_USAGE if `target` (may be NULL), which --`option` writes, is the file `path`, which is read. command_main() checks this for
+ * --out and the files that options and arguments name; what else a command reads, it checks itself. */
+MUST_USE enum status command_check_input(const char *path, const char *option, const char *target);
 /* Prints a text as a result and releases it. */
 MUST_USE enum status command_print(struct buffer *text);
 /* The error for a failed write to standard output, whose cause is in errno. If the reader has gone away, as `head` does when it

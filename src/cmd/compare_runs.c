@@ -76,7 +76,7 @@ static enum status find_held_out(struct run *run)
 	return status;
 }
 
-static enum status open_run(struct run *run, const char *path)
+static enum status open_run(struct run *run, const char *path, const char *page)
 {
 	char metrics[PATH_BYTES], folder[PATH_BYTES];
 	size_t size = strlen(path);
@@ -87,6 +87,8 @@ static enum status open_run(struct run *run, const char *path)
 	} else {
 		snprintf(metrics, sizeof metrics, "%.4000s", path);
 	}
+	TRY(command_check_input(metrics, "out", page));
+	TRY(command_check_input(run->settings_path, "out", page));
 	TRY(history_read(&run->history, metrics));
 	if (run->history.steps.count == 0 && run->history.evaluations.count == 0)
 		return error_hinted(error_set(ERR_DATA, "'%s': no logged step", metrics),
@@ -619,8 +621,8 @@ enum status compare_runs(const struct compare_settings *settings, const char *a,
 		comparison.by = HISTORY_SECONDS;
 		comparison.axis = (struct chart_axis){.label = "time", .number = CHART_DURATION};
 	}
-	TRY_GOTO(open_run(&comparison.a, a), done);
-	TRY_GOTO(open_run(&comparison.b, b), done);
+	TRY_GOTO(open_run(&comparison.a, a, settings->out), done);
+	TRY_GOTO(open_run(&comparison.b, b, settings->out), done);
 	choose_sets(&comparison.a, &comparison.b);
 	if (comparison.a.settings_path[0] && comparison.b.settings_path[0])
 		TRY_GOTO(compare_json_files(comparison.a.settings_path, comparison.b.settings_path, NULL, true,

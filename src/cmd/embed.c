@@ -162,7 +162,8 @@ static enum status check_embed(struct options *options)
 	enum status status = OK;
 	if (settings->format == VECTORS_AUTO)
 		settings->format = format_by_name(answer_target(settings->answer.output.out));
-	bool google = settings->format == VECTORS_GOOGLE;
+	bool google = settings->format == VECTORS_GOOGLE,
+	     is_ranged = settings->vector_type == CODE_INT8 || settings->vector_type == CODE_UINT8;
 	TRY(options_require(options, "model", "for instance: bertc embed --model FOLDER sentences.txt"));
 	TRY(saved_model_check(options, settings->answer.model));
 	TRY(text_arguments_check(options, "bertc embed --model FOLDER"));
@@ -175,8 +176,9 @@ static enum status check_embed(struct options *options)
 				   "--format google prints the rows of all tokens: nothing is pooled, normalized, or truncated");
 	} else if (google && settings->vector_type != CODE_FLOAT32) {
 		status = error_set(ERR_USAGE, "--format google writes numbers as they are, not as --vector_type says");
-	} else if ((settings->vector_type == CODE_INT8 || settings->vector_type == CODE_UINT8) &&
-		   !settings->calibration_vectors) {
+	} else if (settings->calibration_vectors && !is_ranged) {
+		status = error_set(ERR_USAGE, "--calibration_vectors only applies to --vector_type int8 and uint8");
+	} else if (is_ranged && !settings->calibration_vectors) {
 		status = error_set(ERR_USAGE, "--vector_type int8 and uint8 need --calibration_vectors, which show the ranges of "
 					      "numbers");
 		error_hint("make them of some texts first: bertc embed --model FOLDER some.txt --out some.npy");
@@ -490,5 +492,6 @@ const struct command command_embed = {
 	.settings_bytes = sizeof(struct embed_settings),
 	.check = check_embed,
 	.run = run_embed,
+	.prints_out = true,
 	.takes_arguments = true,
 };

@@ -492,6 +492,9 @@ static const struct {
 	PART(retrieval, OF_RETRIEVAL, "--retrieval"),
 	PART(instances, OF_TEXT, "text"),
 	PART(eval_instances, OF_TEXT, "text"),
+	PART(input.input_form, OF_TEXT, "text"),
+	PART(input.text_form, OF_TEXT, "text"),
+	PART(input.text_key, OF_TEXT, "text"),
 };
 
 static enum status check_parts(const struct options *options)

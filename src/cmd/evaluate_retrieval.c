@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/path.h"
 #include "base/stop.h"
+#include "cmd/command.h"
 #include "tasks/retrieval_measures.h"
 
 #define ROW(member, role, value) OPTION_ROW(struct retrieval_settings, member, role, value)
@@ -48,15 +49,18 @@ struct retrieval {
 /* ---- Files ---- */
 
 /* Reads NAME.jsonl, plain or compressed, in the folder. */
-static enum status read_list(const char *folder, const char *name, struct text_list *list)
+static enum status read_list(const struct retrieval_settings *settings, const char *name, struct text_list *list)
 {
 	static const char *const endings[] = {".jsonl", ".jsonl.gz", ".jsonl.zst", ".tsv"};
+	const char *folder = settings->retrieval;
 	char path[PATH_BYTES], file[64];
 	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
 		snprintf(file, sizeof file, "%s%s", name, endings[i]);
 		TRY(path_join(path, folder, file));
-		if (file_exists(path))
-			return text_list_read(list, path, NULL);
+		if (!file_exists(path))
+			continue;
+		TRY(command_check_input(path, "run_out", settings->run_out));
+		return text_list_read(list, path, NULL);
 	}
 	return error_set(ERR_USAGE, "'%s' has no %s.jsonl: it does not have the layout of BEIR's data sets", folder, name);
 }
@@ -64,10 +68,10 @@ static enum status read_list(const char *folder, const char *name, struct text_l
 static enum status read_files(struct retrieval *r)
 {
 	char qrels[PATH_BYTES], documents[FORMAT_BYTES], queries[FORMAT_BYTES], count[FORMAT_BYTES];
-	const char *folder = r->settings->retrieval;
-	TRY(read_list(folder, "queries", &r->queries));
-	TRY(read_list(folder, "corpus", &r->documents));
-	TRY(path_join(qrels, folder, "qrels/test.tsv"));
+	TRY(read_list(r->settings, "queries", &r->queries));
+	TRY(read_list(r->settings, "corpus", &r->documents));
+	TRY(path_join(qrels, r->settings->retrieval, "qrels/test.tsv"));
+	TRY(command_check_input(qrels, "run_out", r->settings->run_out));
 	TRY(judgments_read(&r->judgments, r->settings->qrels ? r->settings->qrels : qrels, &r->queries, &r->documents));
 	if (r->queries.count > INT32_MAX || r->documents.count > INT32_MAX)
 		return error_set(ERR_USAGE, "more than %d texts", INT32_MAX);

@@ -159,5 +159,6 @@ const struct command command_extract = {
 	.settings_bytes = sizeof(struct extract_options),
 	.check = check,
 	.run = run,
+	.prints_out = true,
 	.takes_arguments = true,
 };

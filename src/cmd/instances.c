@@ -563,17 +563,30 @@ static void report(const struct run *run, const struct instance_totals *totals)
 		log_note("next-sentence label 1: %.1f %%", 100 * (double)totals->random / (double)totals->labeled);
 }
 
-/* Would a file that is read be overwritten? Lists divided by commas are taken apart only here. */
+static bool is_same_target(const char *a, const char *b)
+{
+	char folder_a[PATH_BYTES], folder_b[PATH_BYTES];
+	path_folder(folder_a, a);
+	path_folder(folder_b, b);
+	return strcmp(path_name(a), path_name(b)) == 0 && path_lies_within(folder_a, folder_b) &&
+	       path_lies_within(folder_b, folder_a);
+}
+
+/* Would a file that is read be overwritten, or one that is written? Lists divided by commas are taken apart only here. */
 static enum status check_outputs(const struct run *run)
 {
+	const struct option_list *const lists[] = {&run->settings->pairs, &run->settings->convert};
 	for (int64_t i = 0; i < run->outputs.count; i++) {
-		struct file_stamp written = file_stamp_at(run->outputs.names[i]);
-		for (int64_t k = 0; written.inode != 0 && k < run->corpus.count; k++) {
-			struct file_stamp read = file_stamp_at(run->corpus.names[k]);
-			if (file_stamp_is_same_file(&read, &written))
-				return error_set(ERR_USAGE, "--out '%s' is the same file as --corpus '%s', which is read",
-						 run->outputs.names[i], run->corpus.names[k]);
-		}
+		const char *out = run->outputs.names[i];
+		for (int64_t k = 0; k < run->corpus.count; k++)
+			TRY(command_check_input(run->corpus.names[k], "out", out));
+		for (int l = 0; l < 2; l++)
+			for (int64_t k = 0; k < lists[l]->count; k++)
+				TRY(command_check_input(lists[l]->values[k], "out", out));
+		for (int64_t k = 0; k < i; k++)
+			if (is_same_target(run->outputs.names[k], out))
+				return error_set(ERR_USAGE, "--out names '%s' twice: only a part of the instances would be in it",
+						 out);
 	}
 	return OK;
 }

@@ -14,6 +14,7 @@
 #include "data/unknown.h"
 #include "infer/task_session.h"
 #include "infer/task_stream.h"
+#include "run/run_folder.h"
 
 struct predict_settings {
 	const char *model, *watch;
@@ -276,6 +277,8 @@ static enum status run_predict(struct options *options)
 	struct task_session session = {0};
 	bool streams;
 	enum status status;
+	if (settings->output.out && !settings->watch)
+		TRY(run_folder_check_results(settings->output.out));
 	TRY_GOTO(task_session_open(&session, &of_session), done);
 	if (!session.state.task->put) {
 		status = error_set(ERR_USAGE, "'%s' gives vectors, not answers", settings->model);
@@ -310,5 +313,6 @@ const struct command command_predict = {
 	.settings_bytes = sizeof(struct predict_settings),
 	.check = check_predict,
 	.run = run_predict,
+	.prints_out = true,
 	.takes_arguments = true,
 };

@@ -134,5 +134,6 @@ const struct command command_score = {
 	.settings_bytes = sizeof(struct score_settings),
 	.check = check_score,
 	.run = run_score,
+	.prints_out = true,
 	.takes_arguments = true,
 };

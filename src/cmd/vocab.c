@@ -96,12 +96,16 @@ static const struct command_text text = {
 /* The folder of a BPE, which is made if it is missing. */
 static enum status check_folder(const char *path, bool overwrite)
 {
+	static const char *const names[] = {"tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json",
+					    "special_tokens_map.json"};
 	char file[PATH_BYTES];
-	TRY(path_join(file, path, "tokenizer.json"));
-	if (!overwrite && file_exists(file))
-		return error_hinted(
-			error_set(ERR_USAGE, "--out '%s' has a tokenizer.json", path),
-			"models and token shards made with it would no longer fit; choose another name, or give --overwrite");
+	for (size_t i = 0; i < sizeof names / sizeof *names && !overwrite; i++) {
+		TRY(path_join(file, path, names[i]));
+		if (file_exists(file))
+			return error_hinted(error_set(ERR_USAGE, "--out '%s' has a %s", path, names[i]),
+					    "models and token shards made with it would no longer fit; choose another name, or "
+					    "give --overwrite");
+	}
 	return folder_make(path);
 }
 
@@ -277,9 +281,6 @@ static enum status run(struct options *options)
 	double start = clock_seconds();
 	enum status status;
 
-	if (strcmp(settings->out, "-") == 0)
-		return error_set(ERR_USAGE, "--out -: a vocabulary is not written to standard output; give a name, such as %s",
-				 settings->type == VOCAB_BPE ? "tokenizer" : "vocab.txt");
 	TRY(settings->type == VOCAB_BPE ? check_folder(settings->out, settings->overwrite)
 					: check_out(settings->out, settings->overwrite));
 	if (settings->extend) {

@@ -20,6 +20,9 @@ struct task_options {
 /* Of training; and those that also apply to a finished model, where they override what was recorded. */
 extern const struct option task_rows[], task_answer_rows[];
 
+/* ERR_USAGE for an option that was given and that only other tasks obey, except those in `also`, a list up to a NULL or NULL. */
+MUST_USE enum status task_options_check(const struct options *options, const struct task *task, const char *const *also);
+
 /* The settings of one task, for task_state_open(); NULL: it has no options, or `options` is NULL. */
 const void *task_options_of(const struct task_options *options, const struct task *task);
 

@@ -98,6 +98,7 @@ static void test_refused(void **state)
 	assert_int_equal(program("bench --model tiny --max_seq_length 4096"), 2);
 	assert_int_equal(program(SMALL "--device ref --library"), 2);
 	assert_int_equal(program("bench --model huge"), 2);
+	assert_program(2, "give one of them", SMALL "--mixed_lengths --sentence_lengths");
 	assert_int_equal(program(SMALL "--device cpu --precision int8 --mode training"), 2);
 	assert_int_equal(program(SMALL "--device cpu --precision int8"), 2);
 }

@@ -235,6 +235,11 @@ static void test_what_cannot_be_compared(void **state)
 	assert_program(2, "no such file", "compare %s/a %s/nowhere", test_folder, test_folder);
 	assert_program(2, "no weights in the folder", "compare %s/a %s/run", test_folder, test_folder);
 	assert_program(2, "--out is for two runs", "compare %s/a %s/same --out x.html", test_folder, test_folder);
+	assert_program(2, "not written to standard output", "compare %s/better %s/run --out -", test_folder, test_folder);
+	assert_program(2, "run/metrics.jsonl', which is read", "compare %s/better %s/run --out %s/run/metrics.jsonl", test_folder,
+		       test_folder, test_folder);
+	assert_program(2, "run/settings.json', which is read", "compare %s/run %s/better --out %s/run/settings.json", test_folder,
+		       test_folder, test_folder);
 	write_text(test_path("empty.jsonl"), "");
 	assert_program(3, "no logged step", "compare %s/run %s/empty.jsonl", test_folder, test_folder);
 	write_text(test_path("torn.safetensors"), "torn");

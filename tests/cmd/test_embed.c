@@ -575,6 +575,16 @@ static void bad_commands_are_refused(void **state)
 	assert_true(program_output.size > 0);
 	assert_program(2, "texts.txt', which is read: it would be overwritten", EMBED "%s/texts.txt --out %s/texts.txt",
 		       test_folder, test_folder, test_folder);
+	assert_ok(file_copy(test_path("texts.txt"), test_path("own.part")));
+	assert_program(2, "own.part', which is read: it would be overwritten", EMBED "%s/own.part --out %s/own --fresh",
+		       test_folder, test_folder, test_folder);
+	assert_same_file(test_path("texts.txt"), test_path("own.part"));
+	assert_program(2, "which have no --pair_column", EMBED "%s/texts.txt --input text --pair_column x", test_folder,
+		       test_folder);
+	assert_program(2, "only applies to --vector_type int8", EMBED "%s/texts.txt --calibration_vectors x.npy", test_folder,
+		       test_folder);
+	assert_program(2, "no effect without --long_texts windows", EMBED "%s/texts.txt --doc_stride 8", test_folder,
+		       test_folder);
 	assert_program(2, "'-9' is not a layer", EMBED "%s/texts.txt --layers -1,-9", test_folder, test_folder);
 	assert_program(2, "beyond the model's 48 positions", EMBED "%s/texts.txt --max_seq_length 49", test_folder, test_folder);
 	assert_program(2, "a window has room for 46 tokens", EMBED "%s/texts.txt --long_texts windows --doc_stride 47",

@@ -123,6 +123,10 @@ static void test_usage(void **state)
 		       f, f, f);
 	/* before the first is read */
 	assert_program(2, "cannot open", "instances --convert %s/text %s/none --out %s/q.tfrecord", f, f, f);
+	assert_program(2, "all.tfrecord', which is read",
+		       "instances --convert %s/all.tfrecord --out %s/q.tfrecord,%s/all.tfrecord", f, f, f);
+	assert_program(2, "q.tfrecord' twice", "instances --convert %s/all.tfrecord --out %s/q.tfrecord,%s/./q.tfrecord", f, f,
+		       f);
 	assert_program(5, "cannot make a folder", "instances --corpus %s/text " SMALL " --out %s/none/q.tfrecord", f, f, f);
 	assert_false(file_exists(test_path("q.tfrecord")));
 }

@@ -104,6 +104,10 @@ static void retrieval_is_measured(void **state)
 	assert_ok(file_read(test_path("run.txt"), 1 << 20, &run));
 	assert_non_null(strstr(buffer_string(&run), "q Q0 b 1 0.939692616 bertc\n"));
 	assert_null(strstr(buffer_string(&run), "q Q0 q"));
+	static const char *const read[] = {"corpus.jsonl", "queries.jsonl", "qrels/test.tsv"};
+	for (int i = 0; i < 3; i++)
+		assert_program(ERR_USAGE, "which is read: it would be overwritten", RETRIEVAL "--run_out %s/set/%s", FOLDERS,
+			       test_folder, read[i]);
 	buffer_release(&run);
 	/* Bytes and bits are told apart by how many there are. */
 #define CODED "evaluate --retrieval %s/set --query_vectors %s/set/q.npy --corpus_vectors %s/set/%s.npy "

@@ -140,6 +140,7 @@ static void options_belong_to_an_evaluation(void **state)
 		{"--test %s/same.tsv --run_out x", "--run_out only applies to --retrieval"},
 		{"--test %s/same.tsv --find_threshold", "--find_threshold only applies to --predictions"},
 		{"--test %s/same.tsv --eval_instances 1", "--eval_instances only applies to text"},
+		{"--test %s/same.tsv --text_key body", "--text_key only applies to text"},
 		{"--retrieval %s --thresholds f1", "--thresholds only applies to --test"},
 		{"--retrieval %s --rerank_top 1", "--rerank_top only applies to --reranker"},
 		{"--retrieval %s --calibration_vectors x.npy", "--calibration_vectors only applies to --corpus_vectors"},
@@ -151,7 +152,13 @@ static void options_belong_to_an_evaluation(void **state)
 		snprintf(command, sizeof command, EVALUATE "classes %s", "%s", cases[i][0]);
 		assert_program(2, cases[i][1], command, test_folder, test_folder);
 	}
-	/* Nor may an output replace a file that is read. */
+	assert_program(2, "--n_best_size is for --task squad, not classification",
+		       "predict --model %s/classes %s/same.tsv --n_best_size 3", test_folder, test_folder);
+	/* Nor may an output replace a file that is read, or one that is not bertc's. */
+	assert_ok(folder_make(test_path("mine")));
+	put_file("mine/predict.txt", "mine\n");
+	assert_program(2, "mine/predict.txt' exists and was not made by bertc",
+		       "predict --model %s/classes %s/same.tsv --out %s/mine", test_folder, test_folder, test_folder);
 	assert_program(2, "is the same file as --model's", "predict --model %s/classes %s/same.tsv --out %s/classes/config.json",
 		       test_folder, test_folder, test_folder);
 	assert_program(2, "--run_out '", EVALUATE "classes --retrieval %s --qrels %s/same.tsv --run_out %s/same.tsv", test_folder,

@@ -119,8 +119,8 @@ static void test_unsaid(void **state)
 	assert_int_equal(run(line), OK);
 	assert_null(strstr(buffer_string(&said), "strip_accents"));
 	unlink(test_path("tokenizer_config.json"));
-	snprintf(line, sizeof line, "vocab --overwrite --corpus %s %s --min_frequency 1 --cased --out %s", text_path, text_path,
-		 out_path);
+	snprintf(line, sizeof line, "vocab --overwrite --corpus %s %s/./text --min_frequency 1 --cased --out %s", text_path,
+		 test_folder, out_path);
 	assert_int_equal(run(line), OK);
 	assert_null(strstr(buffer_string(&said), "strip_accents"));
 	assert_non_null(strstr(buffer_string(&said), "text' is read more than once"));
@@ -245,6 +245,8 @@ static void test_bpe(void **state)
 	}
 	fails(ERR_USAGE, "not written to standard output", "vocab --corpus %s --type bpe --out -", text_path);
 	fails(ERR_USAGE, "has a tokenizer.json", "vocab --corpus %s --type bpe --out %s", text_path, folder);
+	assert_int_equal(unlink(test_path("bpe/tokenizer.json")), 0);
+	fails(ERR_USAGE, "has a vocab.json", "vocab --corpus %s --type bpe --out %s", text_path, folder);
 	fails(OK, "", "vocab --corpus %s --type bpe --out %s --overwrite", text_path, folder);
 	fails(OK, "", "prepare --corpus %s --vocab_file %s --out %s/shards", text_path, folder, test_folder);
 	fails(ERR_USAGE, "no room", "vocab --corpus %s --type bpe --vocab_size 260 --out %s --overwrite", text_path, folder);

@@ -40,34 +40,16 @@ static enum status check_teacher(const struct options *options)
 	return OK;
 }
 
-static bool is_among(const char *name, const char *const *names)
-{
-	while (names && *names && strcmp(*names, name) != 0)
-		names++;
-	return names && *names;
-}
-
 /* Some options of a task are refused for others, except for those that the run on pairs of --few_shot obeys. */
 static enum status check_exclusive(const struct options *options, const char *name)
 {
 	static const char *const of_pairs[] = {"temperature",        "pooling", "score_loss", "matryoshka_dims",
 					       "matryoshka_weights", NULL};
 	const struct finetune_settings *settings = options->settings;
-	bool few_shot = settings->labeled.own.classification.few_shot;
-	int count;
-	const struct task *const *tasks = tasks_all(&count), *task;
+	const struct task *task;
 	const struct layout *layout;
 	TRY(task_find(name, &task, &layout));
-	for (int t = 0; t < count; t++)
-		for (const char *const *option = tasks[t]->exclusive; tasks[t] != task && option && *option; option++) {
-			if (!options_said(options, *option) || is_among(*option, task->exclusive) ||
-			    (few_shot && is_among(*option, of_pairs)))
-				continue;
-			return error_hinted(
-				error_set(ERR_USAGE, "--%s is for --task %s, not %s", *option, tasks[t]->name, task->name),
-				"leave it out");
-		}
-	return OK;
+	return task_options_check(options, task, settings->labeled.own.classification.few_shot ? of_pairs : NULL);
 }
 
 /* --out alone resumes a run, if there is one; otherwise the task must be given. */
