@@ -363,6 +363,8 @@ static enum status score_task(const struct options *options, const struct evalua
 	enum status status = parse_sets(settings, &files);
 	if (status == OK)
 		status = task_session_open(&session, &of_session);
+	if (status == OK)
+		status = task_options_check(options, session.state.task, NULL);
 	bool tunes = settings->calibration.calibrate || settings->calibration.thresholds;
 	for (int64_t i = 0; i < files.count && status == OK; i++) {
 		struct task_set set = {0};

@@ -280,6 +280,7 @@ static enum status run_predict(struct options *options)
 	if (settings->output.out && !settings->watch)
 		TRY(run_folder_check_results(settings->output.out));
 	TRY_GOTO(task_session_open(&session, &of_session), done);
+	TRY_GOTO(task_options_check(options, session.state.task, NULL), done);
 	if (!session.state.task->put) {
 		status = error_set(ERR_USAGE, "'%s' gives vectors, not answers", settings->model);
 		error_hint("bertc embed prints them");

@@ -93,8 +93,6 @@ static enum status settle(struct task_session *session)
 	if (settings->columns)
 		own->columns = *settings->columns;
 	own->bad = &session->bad;
-	if (settings->own)
-		TRY(task_options_check(settings->options, session->state.task, NULL));
 	if (task_options_of(settings->own, session->state.task))
 		options_copy_given(settings->options, task_options_of(settings->own, session->state.task),
 				   session->state.task->settings_bytes, session->state.own);
