@@ -302,12 +302,13 @@ static enum status run_fill(struct options *options)
 		json_open(&fill.writer, NULL, '{');
 		json_open(&fill.writer, "results", '[');
 	}
-	TRY_GOTO(fill_arguments(&fill, &options->positional), done);
-	if (settings->json) {
+	status = fill_arguments(&fill, &options->positional);
+	if (settings->json) { /* after an error, too: the answers until then are complete JSON */
 		json_close(&fill.writer);
 		json_close(&fill.writer);
 		buffer_char(&fill.out, '\n');
-		status = print(&fill);
+		enum status printed = print(&fill);
+		status = status == OK ? printed : status;
 	}
 done:
 	line_stream_close(fill.lines);

@@ -149,6 +149,10 @@ static enum status decode_paths(const struct vocab *vocab, const struct option_l
 
 static enum status check_tokenize(struct options *options)
 {
+	const struct tokenize_settings *given = options->settings;
+	if (given->decode && options_given(options, "format"))
+		return error_hinted(error_set(ERR_USAGE, "--format has no effect with --decode, which prints texts"),
+				    "leave it out");
 	return options_require(options, "vocab_file", "`bertc vocab` makes a vocabulary from text");
 }
 

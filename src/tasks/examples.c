@@ -262,7 +262,8 @@ static enum status take_rows(struct example_set *set, const struct example_optio
 	return OK;
 }
 
-static void log_file(const struct table *table, const struct example_set *set, const struct example_options *options)
+static void log_file(const struct table *table, const struct example_set *set, const struct example_columns *columns,
+		     const struct example_options *options)
 {
 	struct buffer text = {0};
 	table_describe(table, &text);
@@ -277,6 +278,8 @@ static void log_file(const struct table *table, const struct example_set *set, c
 								   : "second text",
 			      set->columns.pair);
 	buffer_format(&text, "; %s: %s", by_turns ? "rewritten" : "label", set->columns.label ? set->columns.label : "none");
+	if (columns->filter >= 0 && !columns->filters_labels)
+		buffer_format(&text, "; only rows whose '%s' is '%s'", table->columns[columns->filter], columns->only);
 	log_note("'%s': %s", table->name, buffer_string(&text));
 	buffer_release(&text);
 }
@@ -357,7 +360,7 @@ static enum status read_table(struct example_set *set, struct table *table, cons
 	if (options->input == TASK_INPUT_DIALOGUE && columns->choice_count > 0)
 		TRY(join_names(set, table, columns->choices, columns->choice_count, &set->columns.pair));
 	if (!goes_on)
-		log_file(table, set, options);
+		log_file(table, set, columns, options);
 	TRY(take_rows(set, options, columns, table));
 	if (set->count == before && !goes_on)
 		return error_set(ERR_DATA, "'%s': none of its rows can be used", table->name);

@@ -328,6 +328,8 @@ static void blanks_of_other_tokenizers(void **state)
 	assert_null(strstr(buffer_string(&program_output), "\xC4\xA0"));
 	assert_program(0, "", "fill --model %s/blanks --threads 1 --json '<mask>'", test_folder);
 	assert_non_null(strstr(buffer_string(&program_output), "\"token\":\"w"));
+	assert_int_equal(program("fill --model %s/blanks --threads 1 --json '<mask>' nothing", test_folder), 2);
+	assert_non_null(strstr(buffer_string(&program_output), "}]}\n"));
 	assert_program(2, "Google's code has BERT's tokenizer only", "export --model %s/blanks --to tensorflow --out %s/google",
 		       test_folder, test_folder);
 	assert_program(2, "has no <mask>\nhint: write <mask> where", "fill --model %s/blanks '[MASK]'", test_folder);

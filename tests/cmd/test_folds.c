@@ -89,13 +89,40 @@ static void folds_of_a_folder(void **state)
 		       test_folder, test_folder, test_folder);
 }
 
+/* Correlations are undefined where all labels are equal. */
+static void a_measure_of_one_fold(void **state)
+{
+	static const char *const words[] = {"cat", "dog", "river", "moon"};
+	struct buffer text = {0};
+	(void)state;
+	for (int varied = 0; varied < 2; varied++) {
+		struct buffer table = {0};
+		buffer_text(&table, "sentence\tlabel\tgroup\n");
+		for (int row = 0; row < 16; row++)
+			buffer_format(&table, "the %s sees a %s\t%d\t%d\n", words[row / 2 % 4], words[row / 8 + row % 2],
+				      row % 2 == varied ? row : 1, row % 2);
+		put_file("groups.tsv", buffer_string(&table));
+		buffer_release(&table);
+		assert_program(
+			0, "",
+			"finetune -q --task regression --model %s/base --train %s/groups.tsv --folds 2 --group_column group "
+			"--out %s/groups%d --num_train_steps 2 --max_seq_length 24 --threads 1 --precision fp32",
+			test_folder, test_folder, test_folder, varied);
+		read_file(&text, varied ? "groups1/fold_results.json" : "groups0/fold_results.json");
+		const char *measure = strstr(buffer_string(&text), "\"eval_spearmanr\"");
+		double mean;
+		assert_non_null(measure);
+		assert_int_equal(sscanf(strstr(measure, "\"mean\""), "\"mean\": %lf", &mean), 1);
+	}
+	buffer_release(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_row_is_answered_once),
-		cmocka_unit_test(an_interruption_changes_nothing),
-		cmocka_unit_test(single_folds_and_refusals),
-		cmocka_unit_test(folds_of_a_folder),
+		cmocka_unit_test(every_row_is_answered_once), cmocka_unit_test(an_interruption_changes_nothing),
+		cmocka_unit_test(single_folds_and_refusals),  cmocka_unit_test(folds_of_a_folder),
+		cmocka_unit_test(a_measure_of_one_fold),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

@@ -282,6 +282,7 @@ static void test_decode(void **state)
 	assert_log_has("line 2: '15' is not an id below 15");
 	assert_int_equal(run("echo 99999999999999999999", "--vocab_file vocab.txt --decode"), ERR_DATA);
 	assert_int_equal(run("echo un", "--vocab_file vocab.txt --decode"), ERR_DATA);
+	assert_int_equal(run("echo 5", "--vocab_file vocab.txt --decode --format tokens"), ERR_USAGE);
 }
 
 /* A writer that waits for the ids of a short line gets them: the second line is written after the first answer. */

@@ -48,7 +48,7 @@ done 2>"$home/error" || { cat "$home/error"; exit 1; }
 look() {
 	(
 		cat "$home/printed"
-		find "$home/out" -type f ! -name .lock ! -name '*.log' ! -name '*.html' ! -name 'events*' ! -name README.md ! -name '*.jsonl' \
+		find "$home/out" -type f ! -name .lock ! -name .bertc-files ! -name '*.log' ! -name '*.html' ! -name 'events*' ! -name README.md ! -name '*.jsonl' \
 			! -name settings.json ! -name training_state.json ! -name MANIFEST.json ! -name sweep.json | sort | xargs -r cat
 	) | cksum
 }
@@ -115,6 +115,8 @@ check pretrain-text text pretrain $small $steps --corpus "$in/text" --model "$al
 check pretrain-data shards pretrain $small $steps --data "$in/shards/x" --model "$all/config.json" --vocab_file "$all/vocab.txt" --out "$out/run"
 check pretrain-initial base pretrain $small $steps --corpus "$all/text" --init_checkpoint "$in/base" --out "$out/run"
 check finetune-model base finetune $small $steps --task classification --model "$in/base" --train "$all/train.tsv" --dev "$all/dev.tsv" --out "$out/run"
+check few-shot-train train.tsv finetune $small $steps --task classification --few_shot --model "$all/vectors" --train "$in/train.tsv" --out "$out/run"
+check few-shot-model vectors finetune $small $steps --task classification --few_shot --model "$in/vectors" --train "$all/train.tsv" --out "$out/run"
 check finetune-teacher teacher finetune $small $steps --task classification --model "$all/base" --teacher "$in/teacher" --train "$all/train.tsv" --out "$out/run"
 check finetune-train train.tsv finetune $small $steps --task classification --model "$all/base" --train "$in/train.tsv" --out "$out/run"
 check finetune-dev dev.tsv finetune $small $steps --task classification --model "$all/base" --train "$all/train.tsv" --dev "$in/dev.tsv" --out "$out/run"

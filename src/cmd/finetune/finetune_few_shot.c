@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/rng.h"
@@ -28,7 +29,8 @@ struct few_shot {
 	struct machine *machine;
 	/* The file of pairs, the run on them, and its finished model. */
 	char pairs[PATH_BYTES], folder[PATH_BYTES], model[PATH_BYTES];
-	char epochs[16]; /* of that run */
+	char epochs[16];   /* of that run */
+	uint64_t examples; /* hash of those that the pairs were made of */
 };
 
 /* ---- Options ---- */
@@ -338,6 +340,33 @@ done:
 
 /* ---- The two runs ---- */
 
+/* Of texts and labels. */
+static uint64_t examples_hash(const struct labeled_run *labeled)
+{
+	const struct example_set *set = &labeled->train.examples;
+	const struct labeled_items *items = &labeled->train.encoded.items[0];
+	uint64_t hash =
+		hash64(items->numbers, items->numbers ? (size_t)(items->count * items->width) * sizeof *items->numbers : 0);
+	for (int64_t i = 0; i < set->count; i++) {
+		const char *text = set->examples[i].text, *label = set->examples[i].label;
+		hash = hash64_combine(hash, hash64(text, strlen(text)));
+		hash = hash64_combine(hash, label ? hash64(label, strlen(label)) : 0);
+	}
+	return hash;
+}
+
+/* The file is read twice. */
+static enum status check_examples(struct few_shot *self, enum few_shot_part part, const struct labeled_run *labeled)
+{
+	uint64_t hash = examples_hash(labeled);
+	if (part == PART_READ)
+		self->examples = hash;
+	else if (hash != self->examples)
+		return error_hinted(error_set(ERR_STATE, "the training examples have changed while the pairs were trained on"),
+				    "give --fresh to start over with the new ones");
+	return OK;
+}
+
 static enum status check_texts(const struct finetune *finetune)
 {
 	if (finetune->run.start.resumed)
@@ -365,6 +394,8 @@ static enum status with_examples(struct few_shot *self, enum few_shot_part part)
 	enum status status = finetune_prepare(&finetune);
 	if (status == OK)
 		status = check_texts(&finetune);
+	if (status == OK)
+		status = check_examples(self, part, &finetune.labeled);
 	if (status == OK)
 		status = part == PART_FIT ? make_model(self, &finetune) : write_pairs(self, &finetune.labeled);
 	log_level = level;

@@ -85,32 +85,47 @@ done:
 	return status;
 }
 
-/* Puts mean, deviation, and the values of a measure. `documents`: the results of each run. */
+/* A measure of a run; NaN: it is undefined there. */
+static double measure_of(const struct json_document *results, const char *key)
+{
+	const struct json *value = json_member(results->root, key);
+	return value && value->kind == JSON_NUMBER ? value->number : NAN;
+}
+
+/* Puts the values of a measure, with mean and deviation over the folds in which it is defined. `documents`: the results of each
+ * run. */
 static void put_measure(const struct json_document *documents, int64_t count, const char *key, struct json_writer *writer)
 {
-	double sum = 0, squares = 0;
+	double sum = 0, squares = 0, defined = 0;
 	char text[160];
 	json_open(writer, key, '{');
 	json_open(writer, "folds", '[');
 	for (int64_t i = 0; i < count; i++) {
-		const struct json *value = json_member(documents[i].root, key);
-		double number = value && value->kind == JSON_NUMBER ? value->number : NAN;
+		double number = measure_of(&documents[i], key);
 		json_put_double(writer, NULL, number);
-		sum += number;
+		defined += !isnan(number);
+		sum += isnan(number) ? 0 : number;
 	}
 	json_close(writer);
-	double mean = sum / (double)count;
+	double mean = sum / defined;
 	for (int64_t i = 0; i < count; i++) {
-		const struct json *value = json_member(documents[i].root, key);
-		double number = value && value->kind == JSON_NUMBER ? value->number : NAN;
-		squares += (number - mean) * (number - mean);
+		double number = measure_of(&documents[i], key);
+		squares += isnan(number) ? 0 : (number - mean) * (number - mean);
 	}
-	double deviation = sqrt(squares / (double)(count - 1));
+	double deviation = sqrt(squares / (defined - 1));
 	json_put_double(writer, "mean", mean);
 	json_put_double(writer, "deviation", deviation);
 	json_close(writer);
 	snprintf(text, sizeof text, "%-26.100s %8.4f, deviation %.4f", key, mean, deviation);
 	log_note("%s", text);
+}
+
+static bool is_measure_of_any(const struct json_document *documents, int64_t count, const char *key)
+{
+	for (int64_t i = 0; i < count; i++)
+		if (!isnan(measure_of(&documents[i], key)))
+			return true;
+	return false;
 }
 
 static enum status put_results(const struct sweep *sweep)
@@ -131,9 +146,11 @@ static enum status put_results(const struct sweep *sweep)
 		count++;
 	}
 	json_open(&writer, NULL, '{');
-	for (const struct json *value = count > 1 ? documents[0].root->first_child : NULL; value; value = value->next)
-		if (value->kind == JSON_NUMBER && strncmp(value->key, "eval_", 5) == 0)
-			put_measure(documents, count, value->key, &writer);
+	for (int64_t i = 0; count > 1 && i < count; i++)
+		for (const struct json *value = documents[i].root->first_child; value; value = value->next)
+			if (value->kind == JSON_NUMBER && strncmp(value->key, "eval_", 5) == 0 &&
+			    !is_measure_of_any(documents, i, value->key))
+				put_measure(documents, count, value->key, &writer);
 	json_close(&writer);
 	buffer_char(&out, '\n');
 	TRY_GOTO(buffer_status(&out), done);
