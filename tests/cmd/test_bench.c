@@ -4,6 +4,12 @@
 #include "base/json.h"
 #include "cmd/program.h"
 
+/* On arm64, all products are bertc's own. */
+#ifdef __aarch64__
+#define LIBRARY ""
+#else
+#define LIBRARY " --library"
+#endif
 #define SMALL "bench --model tiny --vocab_size 300 --max_seq_length 16 --train_batch_size 2 --steps 2 --threads 1 "
 
 static double number(const struct json *object, const char *name)
@@ -38,7 +44,7 @@ static void check_run(const struct json *run, int64_t tokens, const char *presen
 static void test_json(void **state)
 {
 	struct json_document document;
-	assert_int_equal(program(SMALL "--precision fp32 --library --json"), 0);
+	assert_int_equal(program(SMALL "--precision fp32 --json" LIBRARY), 0);
 	assert_ok(json_parse(&document, "bench", buffer_string(&program_output), program_output.size));
 	const struct json *training = json_member(document.root, "training"),
 			  *inference = json_member(document.root, "inference");
@@ -46,8 +52,10 @@ static void test_json(void **state)
 	assert_non_null(inference);
 	check_run(training, 32, "linear_bwd M=32 O=512 I=128");
 	check_run(inference, 32, "linear_gelu_fwd M=32 O=512 I=128");
-	assert_true(number(training, "library_seconds") > number(inference, "library_seconds"));
-	assert_true(number(training, "library_of_step") > 0);
+	if (sizeof LIBRARY > 1) {
+		assert_true(number(training, "library_seconds") > number(inference, "library_seconds"));
+		assert_true(number(training, "library_of_step") > 0);
+	}
 	assert_true(number(document.root, "gemm_flops_per_second") > 1e8);
 	assert_true(number(inference, "seconds_per_step") == number(inference, "seconds"));
 	assert_true(number(inference, "seconds_least") <= number(inference, "seconds"));
