@@ -24,13 +24,13 @@ static void name_path(char out[PATH_BYTES], const struct place *place)
 }
 
 /* When a process began, in clock ticks since boot: together with its ID, this identifies a process uniquely. 0: there is no
- * such process. */
+ * such process. Its first thread's file is read, since qemu makes up /proc/PID/stat for the process that it emulates. */
 static uint64_t process_start(int pid)
 {
 	char path[64];
 	struct buffer text = {0};
 	uint64_t start = 0;
-	snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, pid);
 	if (file_read(path, 1 << 16, &text) == OK) {
 		/* Field 22. Field 2, the name, may contain anything, but ends with the last parenthesis. */
 		const char *at = strrchr(buffer_string(&text), ')');

@@ -180,7 +180,9 @@ enum status hdf5_read(struct hdf5_dataset *dataset, int64_t first, int64_t count
 		char what[160];
 		snprintf(what, sizeof what, "dataset '%s' cannot be read at row %lld", dataset->name, (long long)first);
 		status = failed(hdf5, ERR_DATA, dataset->file->path, what);
-		error_hint("the file is truncated or damaged: get it again");
+		error_hint(
+			"the file is truncated or damaged, or compressed with a filter of another program, such as h5py's lzf: "
+			"get it again, or write it with gzip");
 	}
 	if (memory >= 0)
 		hdf5->space_close(memory);

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "comm/collectives.h"
 #include "comm/rendezvous.h"
+#include "memory_limit.h"
 
 static const int32_t sizes[] = {1, 2, 3, 4, 8};
 enum { SIZES = sizeof sizes / sizeof *sizes };
@@ -77,6 +78,9 @@ static enum status one_has_no_room(struct comm *comm, void *context)
 
 static void test_one_has_no_room(void **state)
 {
+	struct rlimit before;
+	limit_memory(&before, (size_t)1 << 30); /* can it be limited at all? */
+	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
 	run_ranks(3, one_has_no_room, NULL, NULL);
 }
 
