@@ -453,7 +453,7 @@ not_none = $(if $(TESTS),$(if $(strip $(1)),,$(error nothing has '$(TESTS)' in i
 
 run-tests: $(RUN_PROGRAMS)
 	$(call not_none,$(RUN_PROGRAMS))
-	@BUILD=$(BUILD) STRICT=$(STRICT) sh tests/run.sh $(RUN_PROGRAMS)
+	@CC="$(CC)" BUILD=$(BUILD) STRICT=$(STRICT) sh tests/run.sh $(RUN_PROGRAMS)
 
 format-check:
 	@find src tests bench dev demo include -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cc' | \
@@ -465,13 +465,13 @@ test-long: deps
 
 # Programs first, then the scripts of tests/long, each of which is a test of its own; all are run, and any failure is
 # the result. Exit code 77 of a script: skipped, because this machine does not allow it.
-RUN_LONG_PROGRAMS = BUILD=$(BUILD) STRICT=$(STRICT) TEST_SECONDS=3600 TEST_JOBS=1 sh tests/run.sh $(RUN_LONG)
+RUN_LONG_PROGRAMS = CC="$(CC)" BUILD=$(BUILD) STRICT=$(STRICT) TEST_SECONDS=3600 TEST_JOBS=1 sh tests/run.sh $(RUN_LONG)
 run-long: $(BUILD)/bertc $(RUN_LONG)
 	$(call not_none,$(RUN_LONG)$(RUN_LONG_SCRIPTS))
 	@failed=0; \
 	$(if $(RUN_LONG),$(RUN_LONG_PROGRAMS) || failed=1;) \
 	for script in $(RUN_LONG_SCRIPTS); do \
-		echo "== $$script"; BUILD=$(BUILD) BERTC=$(BUILD)/bertc sh $$script; status=$$?; \
+		echo "== $$script"; CC="$(CC)" BUILD=$(BUILD) BERTC=$(BUILD)/bertc sh $$script; status=$$?; \
 		[ $$status -ne 77 ] || echo "SKIPPED $$script"; \
 		[ $$status -eq 0 ] || [ "$$status$(STRICT)" = 77 ] || { echo "FAIL $$script"; failed=1; }; \
 	done; \

@@ -698,7 +698,7 @@ static void it_shows_its_own_functions_alone(void **state)
 
 static void the_header_is_c_and_cpp(void **state)
 {
-	assert_int_equal(run_shell("echo '#include \"bertc.h\"' | gcc -std=c99 -Iinclude -Wall -Wextra -Wpedantic -Werror "
+	assert_int_equal(run_shell("echo '#include \"bertc.h\"' | ${CC:-gcc} -std=c99 -Iinclude -Wall -Wextra -Wpedantic -Werror "
 				   "-fsyntax-only -x c -"),
 			 0);
 	assert_int_equal(run_shell("echo '#include \"bertc.h\"' | g++ -std=c++11 -Iinclude -Wall -Wextra -Wpedantic -Werror "
@@ -720,7 +720,7 @@ static void the_example_of_the_docs_runs(void **state)
 			"| sed 's|runs/mine|%s/words|' >%s",
 			test_folder, test_path("example.c")),
 		0);
-	assert_int_equal(run_shell("gcc -Wall -Wextra -Werror -Iinclude -o %s %s %s/libbertc.so.%d", test_path("example"),
+	assert_int_equal(run_shell("${CC:-gcc} -Wall -Wextra -Werror -Iinclude -o %s %s %s/libbertc.so.%d", test_path("example"),
 				   test_path("example.c"), build, BERTC_ABI),
 			 0);
 	assert_int_equal(run_shell("LD_LIBRARY_PATH=%s %s | grep -qE '^-?[0-9]+\\.[0-9]+$'", build, test_path("example")), 0);

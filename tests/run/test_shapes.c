@@ -1,8 +1,5 @@
 /* Micro-batches that fit a device's memory, for a device that this machine does not have. */
-#include <stdio.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
+#include "memory_limit.h"
 #include "test.h"
 #include "backend/described.h"
 #include "base/memory.h"
@@ -211,28 +208,15 @@ static size_t host_bytes(struct world *world, int64_t tokens)
 	return plan_host_bytes(&plan, 1);
 }
 
-static size_t address_space_used(void)
-{
-	unsigned long pages = 0;
-	FILE *file = fopen("/proc/self/statm", "re");
-	assert_non_null(file);
-	assert_int_equal(fscanf(file, "%lu", &pages), 1);
-	fclose(file);
-	return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 /* The default size is halved until the machine has room for it. */
 static void the_host_has_room_for_them(void **state)
 {
 	struct world world;
-	struct rlimit before, limit;
+	struct rlimit before;
 	open_world(&world, false);
 	size_t half = host_bytes(&world, 4096), usual = host_bytes(&world, 8192);
 	assert_true(half < usual && memory_available() > (int64_t)half);
-	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
-	limit = before;
-	limit.rlim_cur = address_space_used() + (half + usual) / 2;
-	assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+	limit_memory(&before, (half + usual) / 2);
 	assert_int_equal(host_bytes(&world, 0), half);
 	assert_int_equal(world.values.batch.micro_batch_tokens, 4096);
 	assert_int_equal(host_bytes(&world, 8192), usual); /* as requested */
