@@ -632,11 +632,11 @@ static void a_guide_chooses_negatives(void **state)
 	      "--model %s/pairs --learning_rate 1e-9 --hidden_dropout_prob 0 --attention_probs_dropout_prob 0 " more),           \
 		test_folder
 	forget("still");
-	assert_program(0, "", STILL("still", "--false_negative_gap -0.05"));
-	assert_program(0, "vectors of 32 numbers for 192 texts", STILL("guided", "--false_negative_gap -0.05 --guide %s/pairs"),
+	assert_program(0, "", STILL("still", "--false_negative_gap -0.4"));
+	assert_program(0, "vectors of 32 numbers for 192 texts", STILL("guided", "--false_negative_gap -0.4 --guide %s/pairs"),
 		       test_folder);
 	same_curve("still", "guided");
-	assert_program(0, "", STILL("shared", "--ranks 2 --false_negative_gap -0.05 --guide %s/pairs"), test_folder);
+	assert_program(0, "", STILL("shared", "--ranks 2 --false_negative_gap -0.4 --guide %s/pairs"), test_folder);
 	same_curve("still", "shared");
 	forget("still");
 	assert_program(0, "", STILL("still", ""));

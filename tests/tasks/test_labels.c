@@ -289,7 +289,7 @@ static void large_sets_stay_fast(void **state)
 	}
 	clock_t began = clock(); /* of the processor, which others may be using too, or which may be emulated */
 	assert_ok(label_set_order(&set, &rules));
-	assert_true(clock() - began < 10 * CLOCKS_PER_SEC);
+	assert_true(clock() - began < 20 * CLOCKS_PER_SEC);
 	label_set_release(&set);
 }
 
