@@ -224,7 +224,7 @@ static void a_folder_is_watched(void **state)
 		"mkdir in out && cp rows.tsv in/a.tsv && cp rows.tsv in/d.part && "
 		"{ $BERTC predict --model whole --precision fp32 --watch in --out out --threads 1 2>watch.log & } && pid=$! && "
 		"sleep 1 && cp rows.jsonl in/b && printf '{\"x\": 1}\\n' >in/c && "
-		"n=0; while [ $n -lt 240 ] && ! { [ -e out/b.jsonl ] && [ -e out/c.error ]; }; do sleep 0.25; n=$((n+1)); done; "
+		"n=0; while [ $n -lt 1200 ] && ! { [ -e out/b.jsonl ] && [ -e out/c.error ]; }; do sleep 0.25; n=$((n+1)); done; "
 		"kill -TERM $pid; wait $pid");
 	assert_true(files_are_same(test_path("answers0"), test_path("out/a.tsv.jsonl")));
 	assert_true(files_are_same(test_path("answers0"), test_path("out/b.jsonl")));
@@ -238,7 +238,7 @@ static void a_folder_is_watched(void **state)
 	run_script(
 		"head -n 3 rows.tsv >older && touch -d 2020-01-01 older && mv older in/a.tsv && printf '{\"x\": 1}\\n' >in/b && "
 		"{ $BERTC predict --model whole --precision fp32 --watch in --out out --threads 1 2>watch.log & } && pid=$! && "
-		"n=0; while [ $n -lt 240 ] && { [ $(wc -l <out/a.tsv.jsonl) -gt 2 ] || ! [ -e out/b.error ]; }; do sleep 0.25; "
+		"n=0; while [ $n -lt 1200 ] && { [ $(wc -l <out/a.tsv.jsonl) -gt 2 ] || ! [ -e out/b.error ]; }; do sleep 0.25; "
 		"n=$((n+1)); done; kill -TERM $pid; wait $pid && [ $(wc -l <out/a.tsv.jsonl) = 2 ] && ! [ -e out/b.jsonl ]");
 }
 
