@@ -34,7 +34,8 @@ def main() -> None:
         file.write("query\tpassage\tlabel\n")
         for heading, text in below:
             file.write(f"{heading}\t{text}\t1\n")
-            file.writelines(f"{heading}\t{other}\t0\n" for other in random.sample([t for t in found if t != text], 4))
+            others = [t for t in found if t != text]
+            file.writelines(f"{heading}\t{other}\t0\n" for other in random.sample(others, min(4, len(others))))
 
 
 main()

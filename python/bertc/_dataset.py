@@ -18,12 +18,17 @@ class Dataset:
     `data` is one of: a list (or anything iterable) of dictionaries, of texts, or, with `columns`, of tuples; a dictionary of columns;
     a DataFrame of pandas or Polars; a Dataset of the package `datasets`, whose class numbers become the classes' names; a Table,
     RecordBatchReader, or Dataset of pyarrow; the path of a Parquet, Arrow, or Feather file, for which pyarrow is needed. Rows are
-    read when a run begins, a few at a time. A missing value (None, NaN, NA) is null."""
+    read when a run begins, a few at a time; those of a generator can be read only once. A missing value (None, NaN, NA) is null."""
 
     def __init__(self, data: Any, columns: Sequence[str] | None = None) -> None:
         self._rows = _reader(data, columns)
+        self._once = type(data).__name__ if isinstance(data, Iterator) else None
+        self._read = False
 
     def __iter__(self) -> Iterator[Row]:
+        if self._once and self._read:
+            raise ValueError(f"the rows of a {self._once} can be read only once: make a Dataset of a list, or a new one each time")
+        self._read = True
         return self._rows()
 
     def save(self, path: str | os.PathLike[str]) -> int:

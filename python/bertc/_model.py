@@ -3,6 +3,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import threading
 import time
 import weakref
@@ -13,6 +14,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from ._error import Error
 from ._library import (
     EmbedOptions,
     ModelOptions,
@@ -99,8 +101,11 @@ class Model:
             raise ValueError("the model is closed")
         return self._handle
 
-    def _compute(self, name: str, *arguments: Any, keep: object, undo: Callable[[], object] | None = None) -> None:
-        """Calls a function of the library that takes the model first. After Ctrl-C, the model stays open until that call ends."""
+    def _compute(
+        self, name: str, first: int, *arguments: Any, keep: object, undo: Callable[[], object] | None = None
+    ) -> None:
+        """Calls a function of the library that takes the model first, for texts from number `first` on. After Ctrl-C, the model
+        stays open until that call ends."""
         running, abandoned = True, False
 
         def leave() -> None:
@@ -117,6 +122,8 @@ class Model:
             self._users += 1
         try:
             interruptible(name, handle, *arguments, keep=(self, keep), undo=undo, last=leave)
+        except Error as error:
+            raise _counted(error, first) from None
         except BaseException:
             with self._changed:
                 if running:
@@ -212,6 +219,7 @@ class Model:
         for first, count, part in _parts(rows.count, out):
             self._compute(
                 "bertc_model_embed",
+                first,
                 rows.pointer(first),
                 count,
                 ctypes.byref(options),
@@ -239,6 +247,7 @@ class Model:
         for first, count, part in _parts(rows.count, out):
             self._compute(
                 "bertc_model_scores",
+                first,
                 rows.pointer(first),
                 others.pointer(first) if others is not None else None,
                 count,
@@ -273,6 +282,7 @@ class Model:
             answers = ctypes.c_void_p()
             self._compute(
                 "bertc_model_predict",
+                first,
                 rows.pointer(first),
                 others.pointer(first) if others is not None else None,
                 count,
@@ -313,6 +323,7 @@ class Model:
             states = ctypes.c_void_p()
             self._compute(
                 "bertc_model_encode",
+                first,
                 rows.pointer(first),
                 count,
                 ctypes.byref(options),
@@ -340,6 +351,12 @@ def _texts_and_pairs(texts: str | Iterable[str], pairs: str | Iterable[str] | No
     if others.count != rows.count:
         raise ValueError(f"there are {rows.count} texts and {others.count} pairs")
     return rows, others
+
+
+def _counted(error: Error, first: int) -> Error:
+    """The error of a call for texts from number `first` on, with the number of the text among all."""
+    message = re.sub(r"^texts\[(\d+)\]", lambda found: f"texts[{int(found[1]) + first}]", error.message)
+    return Error(error.status, message, error.hint, error.exit_code)
 
 
 def _parts(count: int, out: NDArray[np.float32] | None = None) -> Iterable[tuple[int, int, Any]]:

@@ -255,6 +255,8 @@ class Models(unittest.TestCase):
             (bertc.Error, "dimensions is 33", lambda: model.embed(["a"], dimensions=33)),
             (ValueError, "dimensions must be", lambda: model.embed(["a"], dimensions=0)),
             (bertc.Error, r"texts\[1\] has .* tokens", lambda: model.embed(["a", "a " * 99], truncate=False)),
+            (bertc.Error, r"texts\[700\] has .* tokens", lambda: model.embed(["a"] * 700 + ["a " * 99], truncate=False)),
+            (bertc.Error, r"texts\[300\] has .* tokens", lambda: model.encode(["a"] * 300 + ["a " * 99], truncate=False)),
             (TypeError, "not bytes", lambda: model.embed(b"a")),
             (TypeError, "not dict", lambda: model.embed({"a": 1})),
             (TypeError, "not set", lambda: model.embed({"a", "b"})),

@@ -196,6 +196,12 @@ class Datasets(unittest.TestCase):
         self.assertEqual(self.lines([("é", 1), (None, 2)], ["text", "label"]), expected)
         self.assertEqual(self.lines(["é"]), [{"text": "é"}])
 
+    def test_a_generator_is_read_once(self) -> None:
+        rows = bertc.Dataset({"text": text} for text in "ab")
+        self.assertEqual(len(list(rows)), 2)
+        with self.assertRaisesRegex(ValueError, "the rows of a generator can be read only once"):
+            rows.save(folder("lines.jsonl"))
+
     def test_refusals(self) -> None:
         for kind, words, data in (
             (TypeError, "row 0 is a tuple", [("a", 1)]),

@@ -102,6 +102,10 @@ static enum status settle(struct task_session *session)
 	    (session->state.task->target == TARGET_CLASS || session->state.task->target == TARGET_CLASSES ||
 	     strcmp(session->state.task->architecture, "BertForTokenClassification") == 0))
 		TRY(task_config_name_labels(&session->config));
+	if (!session->record.root && session->state.task->target == TARGET_NUMBER && session->config.labels &&
+	    session->config.label_count > 1)
+		return error_set(ERR_USAGE, "'%s' predicts %d numbers for each text; bertc has regression of one number",
+				 settings->model, session->config.label_count);
 	if (session->config.labels && session->state.task->target != TARGET_NUMBER)
 		TRY(task_state_labels(&session->state, (const char *const *)session->config.labels, session->config.label_count));
 	/* Tags that are numbers count the model's labels. */

@@ -131,16 +131,14 @@ static enum status flush_paragraph(struct document_builder *builder, bool finish
 }
 
 /* Joins a line of wrapped text to its paragraph: with a space, except after a hyphen ("well-" "known",
- * "word--" "word") and between East Asian characters. */
+ * "word--" "word") and between Chinese or Japanese characters. */
 static void join_line(struct buffer *paragraph, const char *line, size_t size)
 {
 	if (paragraph->size > 0) {
 		uint32_t before, after;
 		utf8_decode_last(paragraph->data, paragraph->size, &before);
 		utf8_decode(line, size, &after);
-		bool east_asian =
-			before >= 0x2E80 && before <= 0xFF60 && before != UTF8_INVALID && after >= 0x2E80 && after <= 0xFF60;
-		if (before != '-' && !east_asian)
+		if (before != '-' && !(utf8_is_unspaced(before) && utf8_is_unspaced(after)))
 			buffer_char(paragraph, ' ');
 	}
 	buffer_append(paragraph, line, size);

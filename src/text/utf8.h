@@ -93,6 +93,13 @@ static inline bool utf8_is_ideograph(uint32_t c)
 	return (c >= 0x3400 && c <= 0x9FFF) || (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x20000 && c <= 0x3FFFF);
 }
 
+/* East Asian writing without spaces between words: ideographs, kana, and their marks, but not Hangul. */
+static inline bool utf8_is_unspaced(uint32_t c)
+{
+	return (c >= 0x2E80 && c <= 0xA4CF && !(c >= 0x3130 && c <= 0x318F)) || (c >= 0xF900 && c <= 0xFAFF) ||
+	       (c >= 0xFE30 && c <= 0xFE4F) || (c >= 0xFF00 && c <= 0xFF9F) || (c >= 0x20000 && c <= 0x3FFFF);
+}
+
 /* Moves begin and end inwards past white space. */
 void utf8_trim(const char *text, size_t *begin, size_t *end);
 

@@ -69,6 +69,7 @@ static const struct {
 	{"LayerNorm.gamma", "LayerNorm.weight"}, /* Hugging Face until 2019, NVIDIA */
 	{"LayerNorm.beta", "LayerNorm.bias"},
 	{".dense_act.", ".dense."}, /* NVIDIA: a linear layer with its activation */
+	{".base_layer.", "."},      /* peft: a layer that an adapter adds to */
 };
 
 /* Ends of names of constants; position_ids, for instance, holds 0, 1, 2, ... */

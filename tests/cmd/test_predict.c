@@ -33,6 +33,9 @@ static int setup(void **state)
 	put_model("pairs", &task_classification, inferences, 3, true);
 	put_model("tags", &task_tagging, tags, 3, true);
 	put_model("choices", &task_choice, NULL, 2, false);
+	struct task numbers = task_classification;
+	numbers.problem_type = "regression";
+	put_model("numbers", &numbers, inferences, 3, true);
 	put_file("train.tsv", "sentence\tlabel\nwai waj\t1\nwak\t0\n");
 	return 0;
 }
@@ -54,6 +57,14 @@ static void assert_lines(const char *text, int expected)
 static void assert_answers(int expected)
 {
 	assert_lines(buffer_string(&program_output), expected);
+}
+
+static void several_numbers_are_refused(void **state)
+{
+	(void)state;
+	put_file("texts.txt", "wai waj\n");
+	assert_program(2, "predicts 3 numbers for each text; bertc has regression of one number", PREDICT "numbers %s/texts.txt",
+		       test_folder, test_folder);
 }
 
 /* In sets to be predicted, as Hugging Face exports GLUE's test sets. */
@@ -330,19 +341,13 @@ static void texts_are_answered_one_by_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(labels_may_be_placeholders),
-		cmocka_unit_test(flags_are_lists_of_labels),
-		cmocka_unit_test(files_of_a_named_task),
-		cmocka_unit_test(tags_may_be_numbers),
-		cmocka_unit_test(the_head_for_choices_is_kept),
-		cmocka_unit_test(a_later_set_may_be_longer),
-		cmocka_unit_test(a_column_of_labels_may_be_missing),
-		cmocka_unit_test(rejected_labels_are_left_out),
-		cmocka_unit_test(ids_are_repeated_as_they_are),
-		cmocka_unit_test(columns_may_be_named),
-		cmocka_unit_test(options_belong_to_an_evaluation),
-		cmocka_unit_test(pauses_change_no_answer),
-		cmocka_unit_test(texts_are_answered_one_by_one),
+		cmocka_unit_test(labels_may_be_placeholders),   cmocka_unit_test(several_numbers_are_refused),
+		cmocka_unit_test(flags_are_lists_of_labels),    cmocka_unit_test(files_of_a_named_task),
+		cmocka_unit_test(tags_may_be_numbers),          cmocka_unit_test(the_head_for_choices_is_kept),
+		cmocka_unit_test(a_later_set_may_be_longer),    cmocka_unit_test(a_column_of_labels_may_be_missing),
+		cmocka_unit_test(rejected_labels_are_left_out), cmocka_unit_test(ids_are_repeated_as_they_are),
+		cmocka_unit_test(columns_may_be_named),         cmocka_unit_test(options_belong_to_an_evaluation),
+		cmocka_unit_test(pauses_change_no_answer),      cmocka_unit_test(texts_are_answered_one_by_one),
 	};
 	return cmocka_run_group_tests(tests, setup, test_folder_drop);
 }

@@ -265,7 +265,11 @@ static void test_unknown_members(void **state)
 	"\"ByteLevel\"" prefix "}]},\"post_processor\":null,\"model\":{\"type\":\"BPE\",\"merges\":[],"                          \
 	"\"vocab\":{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"<unk>\":3,\"a\":4,\"b\":5}}}"
 
-/* What files beside tokenizer.json say, and transformers obeys: added_tokens.json, and add_prefix_space. */
+#define BARE_BERT(normalizer)                                                                                                    \
+	"{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"BertNormalizer\"" normalizer "}]},\"model\":"       \
+	"{\"type\":\"WordPiece\",\"vocab\":{\"[PAD]\":0,\"[UNK]\":1,\"[CLS]\":2,\"[SEP]\":3,\"[MASK]\":4,\"a\":5}}}"
+
+/* What files beside tokenizer.json say, and transformers obeys: added_tokens.json, add_prefix_space, and the case. */
 static void test_files_beside(void **state)
 {
 	static const struct {
@@ -283,6 +287,17 @@ static void test_files_beside(void **state)
 		 "\"add_prefix_space\" is true, but in tokenizer.json beside it, it is false"},
 		{BYTE_LEVEL(""), "{\"add_prefix_space\":false}", "{}",
 		 "\"add_prefix_space\" is false, but in tokenizer.json beside it, it is true"},
+		{BARE_BERT(""), "{\"do_lower_case\":true,\"strip_accents\":null}", "{}", NULL},
+		{BARE_BERT(",\"lowercase\":false"), "{\"do_lower_case\":false,\"tokenizer_class\":\"BertTokenizer\"}", "{}",
+		 NULL},
+		{BARE_BERT(""), "{\"do_lower_case\":false,\"tokenizer_class\":\"PreTrainedTokenizerFast\"}", "{}", NULL},
+		{BARE_BERT(""), "{\"strip_accents\":false}", "{}", NULL},
+		{BARE_BERT(""), "{\"do_lower_case\":false}", "{}",
+		 "\"do_lower_case\" is false, but in tokenizer.json beside it, it is true"},
+		{BARE_BERT(",\"strip_accents\":false"), "{\"do_lower_case\":true,\"tokenizer_class\":\"BertTokenizer\"}", "{}",
+		 "\"strip_accents\" is true, but in tokenizer.json beside it, it is false"},
+		{BARE_BERT(""), "{\"do_lower_case\":true,\"tokenize_chinese_chars\":false}", "{}",
+		 "\"tokenize_chinese_chars\" is false, but in tokenizer.json beside it, it is true"},
 	};
 	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
 		struct vocab vocab;

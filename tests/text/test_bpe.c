@@ -136,6 +136,24 @@ static void test_decoders(void **state)
 	}
 }
 
+/* A NUL is a byte like any other. */
+static void test_decoded_nul(void **state)
+{
+	(void)state;
+	static const char json[] = "{\"decoder\":{\"type\":\"ByteFallback\"},\"model\":{\"type\":\"WordPiece\",\"vocab\":"
+				   "{\"[UNK]\":0,\"a\":1,\"<0x00>\":2}}}";
+	static const int32_t ids[] = {1, 2, 1};
+	struct vocab vocab;
+	struct buffer text = {0};
+	assert_ok(file_write(test_path("tokenizer.json"), json, strlen(json)));
+	assert_ok(vocab_read(&vocab, test_path("tokenizer.json")));
+	vocab_decode(&vocab, ids, 3, false, &text);
+	assert_int_equal(text.size, 3);
+	assert_memory_equal(text.data, "a\0a", 3);
+	buffer_release(&text);
+	vocab_release(&vocab);
+}
+
 static const struct json *golden_model(const char *name, struct json_document *document)
 {
 	const struct json *row = json_member(golden.root, "tokenizers")->first_child;
@@ -392,9 +410,16 @@ static void test_odd_characters(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden),   cmocka_unit_test(test_learned),    cmocka_unit_test(test_learned_folder),
-		cmocka_unit_test(test_decoders), cmocka_unit_test(test_pair_files), cmocka_unit_test(test_refused_templates),
-		cmocka_unit_test(test_refused),  cmocka_unit_test(test_long_words), cmocka_unit_test(test_odd_characters),
+		cmocka_unit_test(test_golden),
+		cmocka_unit_test(test_learned),
+		cmocka_unit_test(test_learned_folder),
+		cmocka_unit_test(test_decoders),
+		cmocka_unit_test(test_decoded_nul),
+		cmocka_unit_test(test_pair_files),
+		cmocka_unit_test(test_refused_templates),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_long_words),
+		cmocka_unit_test(test_odd_characters),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

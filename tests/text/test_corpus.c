@@ -85,6 +85,9 @@ static void test_each_form(void **state)
 	reads(put_text("d", "One. Two.\n\nThree. Four.\nFive."), TEXT_FORM_DOCUMENTS, "One.|Two.|\nThree.|Four.|\nFive.|\n");
 	reads(put_text("w", "  One is broken\nhere. Two is well-\nknown here. Three\n\nFour. Five--\nSix\n\n\n"),
 	      TEXT_FORM_WRAPPED, "One is broken here.|Two is well-known here.|Three|Four.|Five--Six|\n");
+	/* Korean has spaces between words, other than Chinese and Japanese. */
+	reads(put_text("w", "한국어는 그곳에서\n말한다. 日本語は\n行を続ける。中文\nword\n\n\n"), TEXT_FORM_WRAPPED,
+	      "한국어는 그곳에서 말한다.|日本語は行を続ける。|中文 word|\n");
 	reads(put_text("w", "The end\nof one.\n\n\nGoes on.\n\n \n\n\nChapter\ntwo.\n\n\n\n"), TEXT_FORM_WRAPPED,
 	      "The end of one.|Goes on.|\nChapter two.|\n");
 	reads(put_text("w", "春眠不觉晓，处\n处闻啼鸟。夜来\n风雨声。\n"), TEXT_FORM_WRAPPED,

@@ -12,6 +12,7 @@ static const struct {
 	{"'''Cats''' are ''small'' '''''animals'''''. It's so.", "Cats are small animals. It's so.\n"},
 	{"One line goes\non here.\n\nThe next one is apart.", "One line goes on here.\nThe next one is apart.\n"},
 	{"第一行，\n第二行。", "第一行，第二行。\n"},
+	{"첫째 줄\n둘째 줄.", "첫째 줄 둘째 줄.\n"},
 	{"A&nbsp;b &amp; c &lt;d&gt; &#233;&#xE9; &bogus; end.", "A b & c <d> éé &bogus; end.\n"},
 	{"__NOTOC__A word&shy;s end.", "A words end.\n"},
 	/* links */

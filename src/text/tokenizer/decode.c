@@ -155,8 +155,10 @@ static void run_byte_fallback(const struct decoder_step *step, const struct text
 		if (more && i + 1 < count_of(in) && is_byte(text_at(in, i + 1), &byte))
 			continue;
 		bool valid = utf8_count_invalid(buffer_string(&bytes), bytes.size) == 0;
-		for (size_t n = 0; n < bytes.size; n++)
-			buffer_text(&out->bytes, valid ? (char[]){bytes.data[n], 0} : REPLACEMENT_CHARACTER);
+		if (valid)
+			buffer_append(&out->bytes, buffer_string(&bytes), bytes.size);
+		for (size_t n = 0; n < bytes.size && !valid; n++)
+			buffer_text(&out->bytes, REPLACEMENT_CHARACTER);
 		buffer_clear(&bytes);
 		end_text(out);
 	}

@@ -285,6 +285,17 @@ enum status token_files_list_added(const struct token_files *files, struct vocab
 	return list_old(files, vocab);
 }
 
+/* ERR_DATA: a setting is not that of tokenizer.json. */
+static enum status compare(const struct token_files *files, const char *member, bool given, bool own)
+{
+	if (given == own)
+		return OK;
+	return error_hinted(
+		error_set(ERR_DATA, "'%s': \"%s\" is %s, but in tokenizer.json beside it, it is %s", files->config_path, member,
+			  given ? "true" : "false", own ? "true" : "false"),
+		"transformers changes the latter as it reads the folder: correct the one that does not apply to this model");
+}
+
 enum status token_files_check_spaces(const struct token_files *files, const struct json *pre_tokenizer)
 {
 	const struct json *given = json_member(files->config.root, "add_prefix_space"),
@@ -292,13 +303,26 @@ enum status token_files_check_spaces(const struct token_files *files, const stru
 	const struct json *type = json_member(pre_tokenizer, "type"), *own = json_member(pre_tokenizer, "add_prefix_space");
 	for (const struct json *part = parts ? parts->first_child : NULL; part; part = part->next)
 		TRY(token_files_check_spaces(files, part));
-	if (!given || given->kind != JSON_BOOL || !type || type->kind != JSON_STRING || strcmp(type->text, "ByteLevel") != 0 ||
-	    given->boolean == (!own || own->kind != JSON_BOOL || own->boolean))
+	if (!given || given->kind != JSON_BOOL || !type || type->kind != JSON_STRING || strcmp(type->text, "ByteLevel") != 0)
 		return OK;
-	return error_hinted(
-		error_set(ERR_DATA, "'%s': \"add_prefix_space\" is %s, but in tokenizer.json beside it, it is %s",
-			  files->config_path, given->boolean ? "true" : "false", given->boolean ? "false" : "true"),
-		"transformers changes the latter as it reads the folder: correct the one that does not apply to this model");
+	return compare(files, "add_prefix_space", given->boolean, !own || own->kind != JSON_BOOL || own->boolean);
+}
+
+enum status token_files_check_case(const struct token_files *files, const struct json *normalizer)
+{
+	const struct json *config = files->config.root, *parts = json_member(normalizer, "normalizers");
+	const struct json *type = json_member(normalizer, "type");
+	for (const struct json *part = parts ? parts->first_child : NULL; part; part = part->next)
+		TRY(token_files_check_case(files, part));
+	if (!type || type->kind != JSON_STRING || strcmp(type->text, "BertNormalizer") != 0 ||
+	    !json_member(config, "do_lower_case") || !token_files_class_decides(config))
+		return OK;
+	bool lowercase = flag_of(config, "do_lower_case", true), own = flag_of(normalizer, "lowercase", true);
+	TRY(compare(files, "do_lower_case", lowercase, own));
+	TRY(compare(files, "strip_accents", flag_of(config, "strip_accents", lowercase),
+		    flag_of(normalizer, "strip_accents", own)));
+	return compare(files, "tokenize_chinese_chars", flag_of(config, "tokenize_chinese_chars", true),
+		       flag_of(normalizer, "handle_chinese_chars", true));
 }
 
 /* ---- Inputs ---- */

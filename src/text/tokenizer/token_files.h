@@ -30,6 +30,8 @@ const char *token_files_name(const struct token_files *files, int which);
 MUST_USE enum status token_files_list_added(const struct token_files *files, struct vocab *vocab);
 /* ERR_DATA: "add_prefix_space" is not that of the ByteLevel pre-tokenizer, which transformers changes to it. */
 MUST_USE enum status token_files_check_spaces(const struct token_files *files, const struct json *pre_tokenizer);
+/* The same for "do_lower_case" and its like, and a BertNormalizer. */
+MUST_USE enum status token_files_check_case(const struct token_files *files, const struct json *normalizer);
 /* Leaves the types of tokens at 0 if "model_input_names" has none. */
 void token_files_apply_inputs(const struct token_files *files, struct vocab *vocab);
 /* Whether "tokenizer_class" is one whose texts `do_lower_case` and its like decide about, whatever tokenizer.json says; true

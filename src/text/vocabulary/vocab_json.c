@@ -291,6 +291,7 @@ static enum status read_parts(struct vocab *vocab, const struct json *root, cons
 		unlist_special(vocab);
 		return OK;
 	}
+	TRY(token_files_check_case(files, json_member(root, "normalizer"))); /* which then decides, unlike BERT's own */
 	TRY(make_chain(vocab, root, path, &trimming));
 	buffer_append(&vocab->chain->json, text->data, text->size);
 	buffer_append(&vocab->chain->config, files->config_text.data, files->config_text.size);

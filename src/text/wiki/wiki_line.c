@@ -250,14 +250,14 @@ static void put_line(struct buffer *out, const char *text, size_t size)
 		drop_last(out, 1);
 }
 
-/* A line end within a paragraph becomes a space, except in East Asian text. */
+/* A line end within a paragraph becomes a space, except in Chinese and Japanese text. */
 static void put_line_end(struct buffer *out)
 {
 	uint32_t c;
 	if (out->size == 0)
 		return;
 	utf8_decode_last(out->data, out->size, &c);
-	if (c == UTF8_INVALID || c < 0x2E80 || c > 0xFF60)
+	if (!utf8_is_unspaced(c))
 		buffer_char(out, ' ');
 }
 
