@@ -79,6 +79,12 @@ const struct json *phases_recorded_at(const struct json *record, int64_t index)
 	return phase;
 }
 
+bool phases_are_halves(const struct json *record)
+{
+	const struct json *halves = json_member(record, "end_with_pairs");
+	return phases_recorded(record) == 2 && halves && halves->kind == JSON_STRING && strcmp(halves->text, "true") == 0;
+}
+
 enum status phases_check_record(const struct run_start *start)
 {
 	const struct json *record = phases_record(start);
@@ -145,7 +151,7 @@ enum status phases_begin_second(struct run_start *start, const struct second_pha
 	bool elsewhere = !start->resumed;
 	if (elsewhere)
 		TRY(open_first(start, first, out));
-	if (state->phase.index > 0 && !elsewhere) {
+	if (state->phase.index > 0 && !elsewhere && !phases_are_halves(phases_record(start))) {
 		if (second->phase1_end_step > 0 && second->phase1_end_step != state->phase.first_step)
 			return error_set(ERR_STATE, "--phase1_end_step is %" PRId64 ", but the phase began at step %" PRId64,
 					 second->phase1_end_step, state->phase.first_step);
