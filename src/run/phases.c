@@ -131,6 +131,9 @@ static enum status open_first(struct run_start *start, const char *first, const 
 	start->begun = false;
 	start->resumed = true;
 	TRY(checkpoint_read_state(start->checkpoint, &start->record, &start->state, &start->data_hash));
+	if (json_member(phases_record(start), "task"))
+		return error_hinted(error_set(ERR_STATE, "--phase2: '%s' is a run of `bertc finetune`", first),
+				    "without --phase2, a new run starts from the weights of --init_checkpoint");
 	return phases_check_record(start);
 }
 
@@ -180,7 +183,7 @@ enum status phases_leave_first(struct run_start *start, const struct length_opti
 				    "finish the first phase, or give --phase1_end_step %" PRId64 " to leave it here", end);
 	if (asked == 0 && !phase_has_ended(&phase, state))
 		return error_hinted(error_set(ERR_STATE, "--phase2: the first phase is at step %" PRId64 " of %" PRId64, end,
-					      first->num_train_steps),
+					      state->phase.first_step + first->num_train_steps),
 				    "finish it, or give --phase1_end_step %" PRId64 " to leave it here", end);
 	train_state_next_phase(state);
 	return OK;
