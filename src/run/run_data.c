@@ -266,9 +266,9 @@ static enum status vocab_find_or_learn(const struct run_data_settings *settings,
 				    "give the vocabulary they were made with as --vocab_file");
 	}
 	const char *from = settings->vocab_file ? settings->vocab_file : path;
-	const char *option = options_said(settings->options, "vocab_type")   ? "vocab_type"
-			     : options_said(settings->options, "vocab_size") ? "vocab_size"
-									     : NULL;
+	const char *option = options_asked(settings->options, "vocab_type")   ? "vocab_type"
+			     : options_asked(settings->options, "vocab_size") ? "vocab_size"
+									      : NULL;
 	if (settings->vocab_file && option)
 		log_warning("--%s has no effect: the vocabulary is '%s', and none is learned", option, settings->vocab_file);
 	TRY(vocab_file_read(&out->vocab, from));

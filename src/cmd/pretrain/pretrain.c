@@ -324,7 +324,7 @@ static enum status check_ready(const struct options *options)
 	if (!instances && !options_given(options, "data"))
 		return OK;
 	for (size_t i = 0; i < count; i++)
-		if (options_said(options, names[i]))
+		if (options_asked(options, names[i]))
 			return error_hinted(error_set(ERR_USAGE, "--%s has no effect on --%s, which is prepared already",
 						      names[i], instances ? "input_file" : "data"),
 					    "leave it out, or give the text itself as --corpus");
