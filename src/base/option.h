@@ -226,6 +226,8 @@ bool options_given(const struct options *options, const char *name); /* by a con
 /* The same, but a config file that only repeats the default does not count, since some files list all settings. For options that
  * make no sense without others. */
 bool options_said(const struct options *options, const char *name);
+/* The same, but nor does the record of a run, which has settings that nobody asked for. */
+bool options_asked(const struct options *options, const char *name);
 /* The same by the address of a member of the settings struct. Open: it has no value, neither given nor chosen nor by default. */
 bool options_is_open(const struct options *options, const void *field);
 enum option_origin options_origin_of(const struct options *options, const void *field);

@@ -148,6 +148,12 @@ bool options_said(const struct options *options, const char *name)
 	return options_given(options, name) && !repeats;
 }
 
+bool options_asked(const struct options *options, const char *name)
+{
+	bool recorded = options->from_record && options_origin(options, name) == ORIGIN_FILE;
+	return options_said(options, name) && !recorded;
+}
+
 /* Every command has a seed, and only records have it as a text. */
 bool options_is_record(const struct json *root)
 {

@@ -473,6 +473,8 @@ enum status labeled_run_prepare(struct labeled_run *labeled, const struct labele
 		run->evaluation_hash = hash64_combine(run->evaluation_hash, hash64(name, strlen(name)));
 		run->evaluation_hash = hash64_combine(run->evaluation_hash, labeled_hash(&labeled->dev[i].encoded));
 	}
+	for (int64_t i = 0; i < labeled->test_count; i++)
+		run->test_hash = hash64_combine(run->test_hash, labeled_hash(&labeled->test[i].encoded));
 	run->task_config = &labeled->config;
 	if (run->start.resumed && run->start.data_hash != run->data_hash)
 		return error_hinted(error_set(ERR_STATE, "the training examples have changed since '%s'", run->start.checkpoint),

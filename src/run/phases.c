@@ -79,6 +79,12 @@ const struct json *phases_recorded_at(const struct json *record, int64_t index)
 	return phase;
 }
 
+bool phases_are_halves(const struct json *record)
+{
+	const struct json *halves = json_member(record, "end_with_pairs");
+	return phases_recorded(record) == 2 && halves && halves->kind == JSON_STRING && strcmp(halves->text, "true") == 0;
+}
+
 enum status phases_check_record(const struct run_start *start)
 {
 	const struct json *record = phases_record(start);
@@ -125,6 +131,9 @@ static enum status open_first(struct run_start *start, const char *first, const 
 	start->begun = false;
 	start->resumed = true;
 	TRY(checkpoint_read_state(start->checkpoint, &start->record, &start->state, &start->data_hash));
+	if (json_member(phases_record(start), "task"))
+		return error_hinted(error_set(ERR_STATE, "--phase2: '%s' is a run of `bertc finetune`", first),
+				    "without --phase2, a new run starts from the weights of --init_checkpoint");
 	return phases_check_record(start);
 }
 
@@ -145,7 +154,7 @@ enum status phases_begin_second(struct run_start *start, const struct second_pha
 	bool elsewhere = !start->resumed;
 	if (elsewhere)
 		TRY(open_first(start, first, out));
-	if (state->phase.index > 0 && !elsewhere) {
+	if (state->phase.index > 0 && !elsewhere && !phases_are_halves(phases_record(start))) {
 		if (second->phase1_end_step > 0 && second->phase1_end_step != state->phase.first_step)
 			return error_set(ERR_STATE, "--phase1_end_step is %" PRId64 ", but the phase began at step %" PRId64,
 					 second->phase1_end_step, state->phase.first_step);
@@ -174,7 +183,7 @@ enum status phases_leave_first(struct run_start *start, const struct length_opti
 				    "finish the first phase, or give --phase1_end_step %" PRId64 " to leave it here", end);
 	if (asked == 0 && !phase_has_ended(&phase, state))
 		return error_hinted(error_set(ERR_STATE, "--phase2: the first phase is at step %" PRId64 " of %" PRId64, end,
-					      first->num_train_steps),
+					      state->phase.first_step + first->num_train_steps),
 				    "finish it, or give --phase1_end_step %" PRId64 " to leave it here", end);
 	train_state_next_phase(state);
 	return OK;

@@ -45,6 +45,8 @@ const struct json *phases_record(const struct run_start *start);
 const char *phases_record_name(const struct run_start *start);
 int64_t phases_recorded(const struct json *record);
 const struct json *phases_recorded_at(const struct json *record, int64_t index);
+/* Are they the halves of one run (--end_with_pairs)? */
+bool phases_are_halves(const struct json *record);
 MUST_USE enum status phases_check_record(const struct run_start *start);
 
 struct second_phase_options {

@@ -18,6 +18,7 @@
 #include "base/stop.h"
 #include "run/budget.h"
 #include "train/ranks.h"
+#include "weights/config_file.h"
 
 /* ---- Before the first step ---- */
 
@@ -328,15 +329,19 @@ static enum status agree(struct run *run)
 	const struct ranks_options *ranks = &run->values->ranks;
 	const char *precision = options_text_of(&run->options, &run->values->device.precision);
 	struct buffer text = {0};
+	struct json_writer writer = {.out = &text, .indent = 2};
 	if (!machine->comm)
 		return OK;
-	buffer_format(&text, "vocabulary %016" PRIx64 "\ndata %016" PRIx64 "\nevaluation %016" PRIx64 "\nstep %" PRId64 "\n",
-		      run->vocab->hash, run->data_hash, run->evaluation_hash, run->start.state.step);
+	buffer_format(&text,
+		      "vocabulary %016" PRIx64 "\ndata %016" PRIx64 "\nevaluation %016" PRIx64 "\ntest %016" PRIx64
+		      "\nstep %" PRId64 "\n",
+		      run->vocab->hash, run->data_hash, run->evaluation_hash, run->test_hash, run->start.state.step);
 	buffer_format(&text, "replicas_per_gpu %" PRId64 "\nprecision %s\n", machine->replicas, precision ? precision : "fp64");
 	buffer_format(&text, "allreduce_post_accumulation %d %d %d\n", ranks->allreduce_post_accumulation,
 		      ranks->allreduce_post_accumulation_fp16, ranks->allreduce_post_accumulation_bf16);
 	buffer_format(&text, "check_weights_steps %" PRId64 "\n", ranks->check_weights_steps);
-	buffer_format(&text, "settings %s\n", buffer_string(&run->record_text));
+	config_file_put(&writer, &run->config, run->task_config);
+	buffer_format(&text, "\nsettings %s\n", buffer_string(&run->record_text));
 	enum status status = ranks_agree(machine->comm, buffer_status(&text));
 	if (status == OK)
 		status = comm_agree(machine->comm, "the settings of the run", buffer_string(&text));

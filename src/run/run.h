@@ -72,6 +72,7 @@ struct run {
 	uint64_t data_hash;                    /* of vocabulary and training data */
 	uint64_t teacher_hash;                 /* of the weights of a teacher; 0: there is no teacher */
 	uint64_t evaluation_hash;              /* of the evaluation sets, with their names */
+	uint64_t test_hash;                    /* of the sets that are answered after training */
 	int32_t longest_evaluated;             /* tokens, if it may exceed max_seq_length */
 	/* The run's own: */
 	double loss_scale; /* 0 = dynamic */

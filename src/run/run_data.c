@@ -266,9 +266,11 @@ static enum status vocab_find_or_learn(const struct run_data_settings *settings,
 				    "give the vocabulary they were made with as --vocab_file");
 	}
 	const char *from = settings->vocab_file ? settings->vocab_file : path;
-	if (settings->vocab_file && (settings->text->vocab_type != VOCAB_OPEN || settings->text->vocab_size > 0))
-		log_warning("--%s has no effect: the vocabulary is '%s', and none is learned",
-			    settings->text->vocab_type != VOCAB_OPEN ? "vocab_type" : "vocab_size", settings->vocab_file);
+	const char *option = options_asked(settings->options, "vocab_type")   ? "vocab_type"
+			     : options_asked(settings->options, "vocab_size") ? "vocab_size"
+									      : NULL;
+	if (settings->vocab_file && option)
+		log_warning("--%s has no effect: the vocabulary is '%s', and none is learned", option, settings->vocab_file);
 	TRY(vocab_file_read(&out->vocab, from));
 	TRY(choose_splitting(settings, &out->vocab, from, &out->tokenizer));
 	if (settings->vocab_file && path[0]) {

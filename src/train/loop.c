@@ -352,7 +352,7 @@ static enum status train_phase(struct training *training)
 		TRY(ranks_agree(training->comm, checkpoint_writer_check(training->writer)));
 
 		bool full = is_full(phase, state);
-		if (stepped == OK)
+		if (stepped == OK || full) /* the step for which there was still time may have been abandoned */
 			TRY(average_weights(training, full));
 		bool stop = stepped == STOPPED || step_stop(training) || state->step == settings->stop_at_step;
 		stop = stop && !(full && last);

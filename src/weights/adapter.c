@@ -122,9 +122,9 @@ static enum status find_base(const char *folder, const char *path, const char *n
 		TRY(hub_find(name, place, &found));
 	if (!found)
 		return error_hinted(error_set(ERR_USAGE, "'%s': the adapter's base model '%.200s' is not there", path, name),
-				    "%s%.200s%s put it there, or set \"base_model_name_or_path\" to where it is",
+				    "%s%.200s%sput it there, or set \"base_model_name_or_path\" to where it is",
 				    hub_is_name(name) ? "`bertc download " HUB_PREFIX : "", hub_is_name(name) ? name : "",
-				    hub_is_name(name) ? "` fetches it;" : "");
+				    hub_is_name(name) ? "` fetches it; " : "");
 	TRY(weights_file_find(place, out->base));
 	return OK;
 }

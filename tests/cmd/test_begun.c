@@ -55,6 +55,12 @@ static void killed_before_the_first_checkpoint(void **state)
 	assert_same_weights("whole", "killed");
 	assert_program(4, "--vocab_size is '60', but", RUN("whole", "--vocab_size 60"));
 	assert_program(0, "finished", RUN("whole", ""));
+	/* Nobody says the size of a vocabulary that is given, only the record does. */
+	assert_killed("pretrain --out %s/given --vocab_file %s/whole/data/vocab.txt --corpus %s --model %s " COMMON
+		      "--num_train_steps 6 --save_checkpoints_steps 100",
+		      folder, folder, corpus, config);
+	assert_program(0, "starting over", "pretrain --out %s/given", folder);
+	assert_null(strstr(buffer_string(&program_errors), "has no effect"));
 }
 
 /* Evaluating on training texts says nothing about other texts, and a warning says so. */

@@ -130,6 +130,20 @@ static void pre_training(void **state)
 			 "--phase2.num_train_steps 2 --phase2.warmup_proportion 0.5");
 }
 
+/* Nobody asked for what a recipe says about a text, or for the size of a vocabulary that was given. */
+static void a_recipe_with_shards(void **state)
+{
+	assert_program(75, "",
+		       "pretrain --data %s/part/data/train --vocab_file %s/part/data/vocab.txt --model %s --recipe fast "
+		       "--num_train_steps 2 --max_seq_length 16 --stop_at_step 1 --out %s/shards " COMMON,
+		       folder, folder, config, folder);
+	assert_program(0, "", "pretrain --config %s/shards/settings.json --out %s/shards-0 --plan", folder, folder);
+	assert_null(strstr(buffer_string(&program_errors), "has no effect"));
+	assert_program(2, "--drop_copied_documents has no effect on --data",
+		       "pretrain --config %s/shards/settings.json --drop_copied_documents --out %s/shards-0 --plan", folder,
+		       folder);
+}
+
 /* Its steps follow from the clock, so only the settings that somebody gave are the same. A slow machine needs all of the time for
  * its preparations. */
 static void a_run_for_a_given_time(void **state)
@@ -149,6 +163,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fine_tuning),
 		cmocka_unit_test(pre_training),
+		cmocka_unit_test(a_recipe_with_shards),
 		cmocka_unit_test(a_run_for_a_given_time),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);

@@ -64,6 +64,21 @@ static void second_half_compares(void **state)
 	assert_non_null(strstr(buffer_string(&program_output), "\"nsp_loss\":0.0,"));
 }
 
+/* In its own folder or another one; the time that --time gave to what is over does not matter. */
+static void a_phase_follows_both_halves(void **state)
+{
+	static const char more[] =
+		"--phase2 --num_train_steps 2 --vocab_size 80 --train_batch_size 4 --max_seq_length 32 --threads 1";
+	assert_program(0, "", "pretrain --corpus %s --model %s --out %s/hurried --time 2s " SMALL, corpus, config, test_folder);
+	assert_program(0, "", "pretrain --corpus %s --init_checkpoint %s/hurried --out %s/apart %s", corpus, test_folder,
+		       test_folder, more);
+	assert_program(75, "", "pretrain --out %s/hurried --steps_this_run 1 %s", test_folder, more);
+	assert_program(0, "", "pretrain --out %s/hurried %s", test_folder, more);
+	assert_same_file(test_path("apart/final/model.safetensors"), test_path("hurried/final/model.safetensors"));
+	assert_string_equal(setting("hurried", 2, "next_sentence"), "pairs");
+	assert_string_equal(setting("hurried", 2, "schedule"), "linear");
+}
+
 static bool has_head(const char *run, const char *folder)
 {
 	char model[64];
@@ -240,9 +255,13 @@ static void phases_have_times(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(second_half_compares), cmocka_unit_test(forms_without_a_head_compare),
-		cmocka_unit_test(lengths_are_halved),   cmocka_unit_test(one_phase_remains),
-		cmocka_unit_test(half_a_pass),          cmocka_unit_test(phases_have_times),
+		cmocka_unit_test(second_half_compares),
+		cmocka_unit_test(a_phase_follows_both_halves),
+		cmocka_unit_test(forms_without_a_head_compare),
+		cmocka_unit_test(lengths_are_halved),
+		cmocka_unit_test(one_phase_remains),
+		cmocka_unit_test(half_a_pass),
+		cmocka_unit_test(phases_have_times),
 	};
 	return cmocka_run_group_tests_name("halves", tests, setup, program_teardown);
 }

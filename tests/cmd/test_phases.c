@@ -188,6 +188,17 @@ static void what_does_not_fit(void **state)
 	assert_program(2, "is not a checkpoint of bertc",
 		       "pretrain --corpus %s --out %s/new --phase2 --init_checkpoint %s/whole/final", corpus, test_folder,
 		       test_folder);
+	/* Steps are those of the run, also in the second phase of a list; a run of another command has no first phase. */
+	assert_program(75, "saved", LISTED("within", "--stop_at_step 8"));
+	assert_program(4, "is at step 8 of 11",
+		       "pretrain --corpus %s --out %s/new " SECOND " --phase2 --init_checkpoint %s/within", corpus, test_folder,
+		       test_folder);
+	assert_ok(file_write(test_path("train.tsv"), "text\tlabel\na cat\t1\na dog\t0\n", 27));
+	assert_program(0, "",
+		       "finetune --task classification --model %s/whole --train %s/train.tsv --num_train_steps 1 --out %s/tuned",
+		       test_folder, test_folder, test_folder);
+	assert_program(4, "tuned' is a run of `bertc finetune`",
+		       "pretrain --corpus %s --out %s/new --phase2 --init_checkpoint %s/tuned", corpus, test_folder, test_folder);
 	assert_program(2, "phase 2 of 3 has no setting",
 		       "pretrain --corpus %s --model %s --out %s/new --phase1.num_train_steps 2 "
 		       "--phase3.num_train_steps 2",

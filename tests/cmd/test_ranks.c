@@ -165,21 +165,25 @@ static void goes_on_on_other_ranks(void **state)
 	assert_same_file(test_path("three/final/model.safetensors"), test_path("twice/final/model.safetensors"));
 }
 
-/* Ranks that a scheduler starts, one of them with another command. */
-static void ranks_that_differ_do_not_begin(void **state)
+/* Two ranks that a scheduler starts, each in a folder of its own, where the command contains $r; both end with status 4 before
+ * the first step, and the first one says this. */
+static void assert_ranks_differ(const char *says, const char *command)
 {
 	const char *bertc = getenv("BERTC");
-	static char command[4096];
-	snprintf(command, sizeof command,
-		 "for r in 0 1; do (RANK=$r WORLD_SIZE=2 LOCAL_RANK=$r LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=%d "
-		 "%s pretrain --corpus %s --model %s --out %s/differ " SETTINGS " --masked_lm_prob 0.1$r "
-		 "</dev/null >/dev/null 2>%s/differ.$r; echo $? >%s/status.$r) & done; wait",
-		 20000 + (int)(getpid() % 20000), bertc ? bertc : "build/bertc", corpus, config, test_folder, test_folder,
+	static char line[8192];
+	char *program_path = realpath(bertc ? bertc : "build/bertc", NULL);
+	snprintf(line, sizeof line,
+		 "for r in 0 1; do (mkdir -p %s/host$r && cd %s/host$r && RANK=$r WORLD_SIZE=2 LOCAL_RANK=$r LOCAL_WORLD_SIZE=2 "
+		 "MASTER_ADDR=127.0.0.1 MASTER_PORT=%d %s %s --out %s/differ </dev/null >/dev/null 2>%s/differ.$r; "
+		 "echo $? >%s/status.$r) & done; wait",
+		 test_folder, test_folder, 20000 + (int)(getpid() % 20000), program_path, command, test_folder, test_folder,
 		 test_folder);
-	assert_int_equal(system(command), 0);
+	free(program_path);
+	assert_int_equal(system(line), 0);
 	struct buffer said = {0}, status = {0};
 	assert_ok(file_read(test_path("differ.0"), 1 << 20, &said));
-	assert_non_null(strstr(buffer_string(&said), "has '\"masked_lm_prob\": \"0.10\",', rank 1"));
+	if (!strstr(buffer_string(&said), says))
+		fail_msg("%s", buffer_string(&said));
 	for (int rank = 0; rank < 2; rank++) {
 		buffer_clear(&status);
 		assert_ok(file_read(test_path(rank == 0 ? "status.0" : "status.1"), 16, &status));
@@ -188,6 +192,27 @@ static void ranks_that_differ_do_not_begin(void **state)
 	assert_false(file_exists(test_path("differ/metrics.jsonl")));
 	buffer_release(&said);
 	buffer_release(&status);
+}
+
+#define HERE "/proc/self/cwd/" /* the same path for all ranks, but on each machine another file */
+
+static void ranks_that_differ_do_not_begin(void **state)
+{
+	static char command[1024];
+	snprintf(command, sizeof command, "pretrain --corpus %s --model %s " SETTINGS " --masked_lm_prob 0.1$r", corpus, config);
+	assert_ranks_differ("has '\"masked_lm_prob\": \"0.10\",', rank 1", command);
+	snprintf(command, sizeof command,
+		 "cd %s/host1 && sed 's/gelu/relu/' %s >config.json && cd ../host0 && cp %s . && for r in 0 1; do printf "
+		 "'text\\tlabel\\na cat\\t1\\nthe dog\\t%%s\\n' $r >../host$r/test; done && printf "
+		 "'text\\tlabel\\na cat\\t1\\nthe dog\\t0\\n' >../train",
+		 test_folder, config, config);
+	assert_int_equal(system(command), 0);
+	snprintf(command, sizeof command, "pretrain --corpus %s --model " HERE "config.json " SETTINGS, corpus);
+	assert_ranks_differ("has '\"hidden_act\": \"gelu\",', rank 1", command);
+	snprintf(command, sizeof command,
+		 "finetune --task classification --model %s/one --train %s/train --test " HERE "test --num_train_steps 2",
+		 test_folder, test_folder);
+	assert_ranks_differ(" has 'test ", command);
 }
 
 static void a_plan_counts_ranks(void **state)

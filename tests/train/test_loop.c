@@ -440,6 +440,33 @@ static void stops_in_time(void **state)
 	world_close(&w);
 }
 
+static double ask_when_time_is_up(int64_t step, int run)
+{
+	(void)step, (void)run;
+	if (w.training.state.phase.time_is_up)
+		raise(SIGUSR1);
+	return 5;
+}
+
+/* The last step that its time allows is abandoned on request: the phase ends there, with the mean of its weights. */
+static void stops_when_time_is_up(void **state)
+{
+	pid_t child = fork();
+	if (child == 0) {
+		stop_install();
+		world_open(&w, "up", 20, 0);
+		w.loss = ask_when_time_is_up;
+		w.before_step = take_a_while;
+		w.phase.seconds = 0.5;
+		w.phase.averaged = 0.9;
+		w.training.started = clock_seconds();
+		_exit(train(&w.training) == OK && stop_requested() && w.training.state.phase.averaged == 0 ? 0 : 1);
+	}
+	int result;
+	waitpid(child, &result, 0);
+	assert_int_equal(result, 0);
+}
+
 static int teardown(void **state)
 {
 	log_to_file(NULL);
@@ -534,6 +561,7 @@ int main(void)
 		cmocka_unit_test(the_best_is_kept),
 		cmocka_unit_test(stops_between_micro_batches),
 		cmocka_unit_test(stops_in_time),
+		cmocka_unit_test(stops_when_time_is_up),
 		cmocka_unit_test_teardown(weights_end_as_their_mean, drop_seen),
 		cmocka_unit_test_teardown(a_mean_goes_on_from_a_checkpoint, drop_seen),
 		cmocka_unit_test(snapshots_stand_at_equal_distances),

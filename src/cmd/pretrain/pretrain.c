@@ -93,6 +93,8 @@ static enum status phases_open(struct pretrain_phases *out, struct options *opti
 	TRY(training_note_edits(options, start, settings->training.folder.out));
 	if (start->resumed && !start->begins_phase)
 		TRY(options_resume_start(options, record, start->checkpoint, true));
+	if (start->begins_phase) /* what follows the halves of a run is neither of them */
+		options_forget(options, "end_with_pairs");
 	TRY(halves_split(options, record));
 	listed = options->section_count;
 	TRY(check_listed(options, start, recorded));
@@ -145,6 +147,8 @@ static enum status take_times(struct run *run)
 		double seconds = 0;
 		if (time)
 			TRY(duration_parse(time, &seconds));
+		if (!time && i == run->start.state.phase.index) /* those before it are over, whatever time they had */
+			end = 0;
 		if (i > 0 && (seconds > 0) != (end > 0))
 			return error_set(ERR_USAGE, "phase %" PRId64 " has %s time: give all phases one, or none", i + 1,
 					 time ? "a" : "no");
@@ -320,7 +324,7 @@ static enum status check_ready(const struct options *options)
 	if (!instances && !options_given(options, "data"))
 		return OK;
 	for (size_t i = 0; i < count; i++)
-		if (options_said(options, names[i]))
+		if (options_asked(options, names[i]))
 			return error_hinted(error_set(ERR_USAGE, "--%s has no effect on --%s, which is prepared already",
 						      names[i], instances ? "input_file" : "data"),
 					    "leave it out, or give the text itself as --corpus");

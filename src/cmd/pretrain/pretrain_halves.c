@@ -98,7 +98,7 @@ enum status halves_split(struct options *options, const struct json *record)
 	static const char *const lengths[] = {"num_train_steps", "num_train_tokens", "num_train_epochs", "time"};
 	const struct pretraining_options *settings = options->settings;
 	const struct length_options *length = &settings->training.length;
-	bool made_so = !record || (phases_recorded(record) == 2 && json_member(record, "end_with_pairs"));
+	bool made_so = !record || phases_are_halves(record);
 	int64_t half = length->num_train_steps / 2, warmup = settings->training.rate.num_warmup_steps;
 	bool too_short = options_given(options, "num_train_steps") && (half < 1 || half < warmup);
 	if (!settings->end_with_pairs || options->section_count > 0 || !made_so)
