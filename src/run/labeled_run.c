@@ -476,7 +476,9 @@ enum status labeled_run_prepare(struct labeled_run *labeled, const struct labele
 	for (int64_t i = 0; i < labeled->test_count; i++)
 		run->test_hash = hash64_combine(run->test_hash, labeled_hash(&labeled->test[i].encoded));
 	run->task_config = &labeled->config;
-	if (run->start.resumed && run->start.data_hash != run->data_hash)
+	/* The hash covers the numbers of labels, not their names. */
+	bool renamed = labeled->folder.labels && labeled->state.labels.count > 0 && !labeled->continues_head;
+	if (run->start.resumed && (run->start.data_hash != run->data_hash || renamed))
 		return error_hinted(error_set(ERR_STATE, "the training examples have changed since '%s'", run->start.checkpoint),
 				    "give --fresh to start over with the new ones, or choose another --out");
 	TRY(recipe_choose(&run->options, &run->values->optimizer));

@@ -276,6 +276,12 @@ static void other_data_are_not_resumed_on(void **state)
 	assert_program(75, "", RUN("changed", "--stop_at_step 5"));
 	put_table("train.tsv", 'c', TRAIN, 7);
 	assert_program(ERR_STATE, "the training examples have changed", RUN("changed", ""));
+	/* Other names for the same labels are other labels. */
+	put_table("train.tsv", 'c', TRAIN, 1);
+	run_script("for f in train dev; do cp $f.tsv $f.old && sed '2,$s/$/s/' $f.old >$f.tsv; done");
+	assert_program(ERR_STATE, "the training examples have changed", RUN("changed", ""));
+	run_script("mv dev.old dev.tsv");
+	put_table("train.tsv", 'c', TRAIN, 7);
 	put_file("changed/notes.txt", "mine");
 	assert_program(75, "", RUN("changed", "--fresh --stop_at_step 3"));
 	assert_holds("changed/notes.txt", "mine");
