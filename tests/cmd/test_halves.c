@@ -222,7 +222,7 @@ static void phases_have_times(void **state)
 {
 	assert_program(
 		0, "phase 1 ended at step",
-		"pretrain --corpus %s --model %s --out %s/timed --phase1.time 2s --phase2.time 1s --phase2.max_seq_length 16 "
+		"pretrain --corpus %s --model %s --out %s/timed --phase1.time 3s --phase2.time 2s --phase2.max_seq_length 16 "
 		"--learning_rate 1e-3 --log_steps 1 " SMALL,
 		corpus, config, test_folder);
 	char folder[PATH_BYTES], path[PATH_BYTES];
@@ -238,10 +238,11 @@ static void phases_have_times(void **state)
 	assert_ok(json_get_integer(json_member(document.root, "phase"), path, "first_step", 0, INT64_MAX, &first));
 	json_release(&document);
 	if (!(elapsed > 0.6 && elapsed < 23)) /* on a busy machine one evaluation may take longer than a phase */
-		fail_msg("%g of 3 seconds", elapsed);
+		fail_msg("%g of 5 seconds", elapsed);
 	assert_true(first > 0 && first < step);
-	assert_true(metric_at(test_path("timed/metrics.jsonl"), first, "learning_rate") < 1e-4);
-	assert_true(metric_at(test_path("timed/metrics.jsonl"), step, "learning_rate") < 1e-4);
+	/* By its last step, a phase has lowered the rate: to nearly nothing, unless that step had to wait for the processor. */
+	assert_true(metric_at(test_path("timed/metrics.jsonl"), first, "learning_rate") < 6e-4);
+	assert_true(metric_at(test_path("timed/metrics.jsonl"), step, "learning_rate") < 6e-4);
 	assert_program(2, "--time does not say how much of it each phase gets",
 		       "pretrain --corpus %s --out %s/none --time 1h --phase2.max_seq_length 16", corpus, test_folder);
 	assert_program(2, "phase 2 has no time",
