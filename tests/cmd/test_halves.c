@@ -237,7 +237,7 @@ static void phases_have_times(void **state)
 	assert_ok(json_get_integer(document.root, path, "step", 0, INT64_MAX, &step));
 	assert_ok(json_get_integer(json_member(document.root, "phase"), path, "first_step", 0, INT64_MAX, &first));
 	json_release(&document);
-	if (!(elapsed > 0.6 && elapsed < 23)) /* on a busy machine one evaluation may take longer than a phase */
+	if (!(elapsed > 0.6 && elapsed < 90)) /* on a busy machine one evaluation may take longer than a phase */
 		fail_msg("%g of 5 seconds", elapsed);
 	assert_true(first > 0 && first < step);
 	/* By its last step, a phase has lowered the rate: to nearly nothing, unless that step had to wait for the processor. */
