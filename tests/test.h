@@ -70,4 +70,11 @@ static inline void put_file(const char *name, const char *text)
 	assert_ok(file_write(test_path(name), text, strlen(text)));
 }
 
+/* How long a computation takes at most that is not quadratic, in seconds of the processor; arm64's may be emulated. */
+#ifdef __aarch64__
+enum { FAST_SECONDS = 20 };
+#else
+enum { FAST_SECONDS = 1 };
+#endif
+
 #endif

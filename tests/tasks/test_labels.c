@@ -277,7 +277,7 @@ static void whole_numbers_may_be_amounts(void **state)
 /* A configuration may claim a million classes. */
 static void large_sets_stay_fast(void **state)
 {
-	enum { COUNT = 100000 };
+	enum { COUNT = 50000 };
 	static char texts[COUNT][16];
 	static const char *names[COUNT];
 	struct label_set set = {0};
@@ -287,9 +287,9 @@ static void large_sets_stay_fast(void **state)
 		names[i] = texts[i];
 		assert_ok(label_set_add(&set, names[i], "config.json", 0));
 	}
-	clock_t began = clock(); /* of the processor, which others may be using too, or which may be emulated */
+	clock_t began = clock(); /* of the processor, which others may be using too */
 	assert_ok(label_set_order(&set, &rules));
-	assert_true(clock() - began < 20 * CLOCKS_PER_SEC);
+	assert_true(clock() - began < FAST_SECONDS * CLOCKS_PER_SEC);
 	label_set_release(&set);
 }
 
