@@ -4,10 +4,11 @@
                           [--threads 2] [--bertc build/bertc] [--limit N]
 
 Needs bench/requirements.txt. FOLDER of --data holds glue_like/, ner_en/, cls_sci/ and squad/ with the files named in TASKS below.
-Each seed of each program is a process of its own; results stay in WORK/results.json, so that the same command resumes. bertc
-trains in fp32, and the model of its first seed is evaluated in fp32, bf16 and int8. transformers is the Trainer with dynamic
-padding and batches drawn at random, in fp32. Seconds are those of training, the evaluation left out. --limit trains and
-evaluates on the first N rows, to try the script. Prints a table in Markdown.
+Each seed of each program is a process of its own; results stay in WORK/results.json, so that the same command resumes,
+the Trainer from its last checkpoint. bertc trains in fp32, and the model of its first seed is evaluated in fp32, bf16
+and int8. transformers is the Trainer with dynamic padding and batches drawn at random, in fp32. Seconds are those of
+training, the evaluation left out. --limit trains and evaluates on the first N rows, to try the script. Prints a table
+in Markdown.
 """
 import argparse
 import collections
@@ -188,17 +189,25 @@ def embeddings(task, seed, train, dev, out):
         trainer = SentenceTransformerTrainer(
             model=model, train_dataset=data, loss=losses.CoSENTLoss(model), args=SentenceTransformerTrainingArguments(
                 per_device_train_batch_size=batch, **arguments(out, epochs, rate, seed)))
-        began = time.perf_counter()
-        trainer.train()
-        result["seconds"] = time.perf_counter() - began
+        result.update(train_or_resume(trainer))
     x, y = (model.encode([r[c] for r in rows], normalize_embeddings=True) for c in ("text", "pair"))
     return {**result, "score": float(spearmanr((x * y).sum(1), [float(r["label"]) for r in rows]).statistic)}
 
 
 def arguments(out, epochs, rate, seed):
     return {"output_dir": out + ".run", "num_train_epochs": epochs, "learning_rate": rate, "warmup_steps": WARMUP,
-            "weight_decay": DECAY, "adam_epsilon": EPSILON, "seed": seed, "use_cpu": True, "report_to": [], "save_strategy": "no",
-            "logging_strategy": "no", "disable_tqdm": True}
+            "weight_decay": DECAY, "adam_epsilon": EPSILON, "seed": seed, "use_cpu": True, "report_to": [], "save_steps": 100,
+            "save_total_limit": 1, "logging_strategy": "no", "disable_tqdm": True}
+
+
+def train_or_resume(trainer):
+    """Trains, from the last checkpoint where an earlier run was interrupted; returns the seconds of a training in one piece."""
+    from transformers.trainer_utils import get_last_checkpoint
+    folder = trainer.args.output_dir
+    last = get_last_checkpoint(folder) if os.path.isdir(folder) else None
+    began = time.perf_counter()
+    trainer.train(resume_from_checkpoint=last)
+    return {} if last else {"seconds": time.perf_counter() - began}
 
 
 def squad_examples(tokenizer, path, length):
@@ -287,9 +296,7 @@ def child(task, seed, out):
         model = AutoModelForSequenceClassification.from_pretrained(a.model, num_labels=1 if kind == "regression" else len(names))
     trainer = Trainer(model=model, train_dataset=data, data_collator=collate, args=TrainingArguments(
         per_device_train_batch_size=batch, per_device_eval_batch_size=batch, **arguments(out, epochs, rate, seed)))
-    began = time.perf_counter()
-    trainer.train()
-    result = {"seconds": time.perf_counter() - began}
+    result = train_or_resume(trainer)
     if kind == "squad":
         _, prediction, contexts = squad_examples(tokenizer, dev, length)
         starts, ends = trainer.predict([features for _, _, features in prediction]).predictions
