@@ -70,11 +70,11 @@ static inline void put_file(const char *name, const char *text)
 	assert_ok(file_write(test_path(name), text, strlen(text)));
 }
 
-/* How long a computation takes at most that is not quadratic, in seconds of the processor; arm64's may be emulated. */
+/* How many times as long a test may take here as on a processor that is not emulated, as arm64 may be. */
 #ifdef __aarch64__
-enum { FAST_SECONDS = 20 };
+enum { SLOWNESS = 20 };
 #else
-enum { FAST_SECONDS = 1 };
+enum { SLOWNESS = 1 };
 #endif
 
 #endif

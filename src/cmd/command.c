@@ -458,7 +458,7 @@ static enum status dispatch(int argc, char **argv)
 	if (!strcmp(argv[0], "help") || !strcmp(argv[0], "--help") || !strcmp(argv[0], "-h"))
 		return run_help(argc - 1, argv + 1);
 	if (!strcmp(argv[0], "version") || !strcmp(argv[0], "--version"))
-		return run_version();
+		return argc > 1 ? error_set(ERR_USAGE, "'%s' takes no '%s'", argv[0], argv[1]) : run_version();
 	if (!strcmp(argv[0], "man"))
 		return run_man(argc - 1, argv + 1);
 	if (!strcmp(argv[0], "completion"))

@@ -89,7 +89,7 @@ static enum status open_phase_files(struct pretraining_data *data, const struct 
 	struct run_data_settings own = *settings, last;
 	int64_t current = data->run->start.state.phase.index;
 	for (int64_t i = current; i < data->phase_count; i++) {
-		struct pretraining_phase *phase = &data->phases[i], *before = phase - 1;
+		struct pretraining_phase *phase = &data->phases[i];
 		struct run_phase *of_run = &data->run->phases[i];
 		const struct option_list *list = &phase->input_file;
 		of_run->data_hash = data->data.hash;
@@ -100,6 +100,7 @@ static enum status open_phase_files(struct pretraining_data *data, const struct 
 			phase->file_count = data->data.train_file_count;
 			continue;
 		}
+		const struct pretraining_phase *before = phase - 1;
 		if ((list->count > 0) != (before->file_count > 0))
 			return error_hinted(error_set(ERR_USAGE, "phase %d has --input_file, but phase %d does not",
 						      (int)i + (list->count > 0), (int)i + (list->count == 0)),

@@ -211,6 +211,7 @@ static void the_program_itself(void **state)
 	assert_int_equal(run("$B"), ERR_USAGE);
 	assert_int_equal(out.size, 0);
 	assert_non_null(strstr(err.data, "bertc: no command given\nhint: "));
+	assert_int_equal(run("$B version --json"), ERR_USAGE);
 	assert_int_equal(run("$B --version"), 0);
 	assert_memory_equal(out.data, "bertc ", 6);
 	static const char *const named[] = {"\nkernels: ",      "\ninstruction sets with kernels: ",

@@ -40,7 +40,9 @@ static void assert_ended_by_time(const char *run, double seconds)
 	double elapsed = recorded(run, "elapsed");
 	if (!(elapsed > 0.2 * seconds && elapsed < seconds + 20))
 		fail_msg("%s: %g of %g seconds", run, elapsed, seconds);
-	assert_true(last_rate(run) < 1e-4); /* of 1e-3; the fewer the steps, the more */
+	/* Of 1e-3. On a busy machine, the last of a few steps may begin long before the end. */
+	if (!(last_rate(run) < 6e-4))
+		fail_msg("%s: rate %g", run, last_rate(run));
 	char final[64];
 	snprintf(final, sizeof final, "%s/final/model.safetensors", run);
 	assert_true(file_exists(test_path(final)));
@@ -48,9 +50,9 @@ static void assert_ended_by_time(const char *run, double seconds)
 
 static void ends_with_the_time(void **state)
 {
-	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/whole --time 3s " SMALL, corpus, config,
-		       test_folder);
-	assert_ended_by_time("whole", 3);
+	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/whole --time %ds " SMALL, corpus, config,
+		       test_folder, 3 * SLOWNESS);
+	assert_ended_by_time("whole", 3 * SLOWNESS);
 	assert_program(0, "finished", "pretrain --out %s/whole", test_folder); /* and stays so */
 	assert_null(strstr(buffer_string(&program_errors), "time:"));
 	assert_null(strstr(buffer_string(&program_output), "memory"));
@@ -60,22 +62,25 @@ static void ends_with_the_time(void **state)
 /* The time used by an earlier process counts, the time between two processes does not. */
 static void goes_on_with_the_rest(void **state)
 {
-	assert_program(75, "", "pretrain --corpus %s --model %s --out %s/parts --time 6s --max_time 4s " SMALL, corpus, config,
-		       test_folder);
+	assert_program(75, "", "pretrain --corpus %s --model %s --out %s/parts --time %ds --max_time %ds " SMALL, corpus, config,
+		       test_folder, 6 * SLOWNESS, 4 * SLOWNESS);
 	double before = recorded("parts", "elapsed"), rate = last_rate("parts");
 	assert_true(before > 0 && rate > 0);
 	assert_program(0, "finished", "pretrain --out %s/parts", test_folder);
 	/* If the first part were forgotten, it would have trained for longer than the time allowed. */
 	assert_true(recorded("parts", "elapsed") >= before && recorded("parts", "seconds") < recorded("parts", "elapsed"));
-	assert_ended_by_time("parts", 6);
+	assert_ended_by_time("parts", 6 * SLOWNESS);
 }
 
-/* Warm-up has at least its number of updates, however long the text took to prepare and however slow the first ones were. */
+/* Warm-up has at least its number of updates, however long the text took to prepare and however slow the first ones were,
+ * unless they take a third of the time. */
 static void warms_up_by_updates(void **state)
 {
-	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/warm --time 3s --num_warmup_steps 20 " SMALL,
-		       corpus, config, test_folder);
-	assert_ended_by_time("warm", 3);
+	/* Stopped after some steps. */
+	assert_int_equal(setenv("BERTC_FAULT", "stop:400:SIGTERM", 1), 0);
+	assert_program(75, "", "pretrain --corpus %s --model %s --out %s/warm --time %ds --num_warmup_steps 20 " SMALL, corpus,
+		       config, test_folder, 60 * SLOWNESS);
+	assert_int_equal(unsetenv("BERTC_FAULT"), 0);
 	assert_true(recorded("warm", "begun") > 0);
 	for (int step = 1; step <= 5; step++)
 		assert_true(metric_at(test_path("warm/metrics.jsonl"), step, "learning_rate") < 5.001e-5 * step);
@@ -103,9 +108,9 @@ static void evaluations_take_a_tenth(void **state)
 
 static void ranks_go_by_one_clock(void **state)
 {
-	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/ranks --time 4s --ranks 2 " SMALL, corpus, config,
-		       test_folder);
-	assert_ended_by_time("ranks", 4);
+	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/ranks --time %ds --ranks 2 " SMALL, corpus,
+		       config, test_folder, 4 * SLOWNESS);
+	assert_ended_by_time("ranks", 4 * SLOWNESS);
 }
 
 static void does_not_go_with_a_length(void **state)

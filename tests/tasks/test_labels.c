@@ -289,7 +289,7 @@ static void large_sets_stay_fast(void **state)
 	}
 	clock_t began = clock(); /* of the processor, which others may be using too */
 	assert_ok(label_set_order(&set, &rules));
-	assert_true(clock() - began < FAST_SECONDS * CLOCKS_PER_SEC);
+	assert_true(clock() - began < SLOWNESS * CLOCKS_PER_SEC);
 	label_set_release(&set);
 }
 
