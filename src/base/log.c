@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/buffer.h"
@@ -487,6 +488,13 @@ static void bar_draw(void)
 	buffer_release(&line);
 	bar_drawn = true;
 	progress->drawn = now;
+}
+
+void progress_beside_results(void)
+{
+	struct stat facts;
+	if (log_is_terminal() && (isatty(STDOUT_FILENO) || (fstat(STDOUT_FILENO, &facts) == 0 && S_ISFIFO(facts.st_mode))))
+		log_progress = false;
 }
 
 void progress_start(struct progress *progress, const char *title, int64_t first, int64_t total, const char *unit)

@@ -55,6 +55,9 @@ struct progress {
 void progress_start(struct progress *progress, const char *title, int64_t first, int64_t total, const char *unit);
 void progress_update(struct progress *progress, int64_t done, const char *format, ...) PRINTF_LIKE(3, 4);
 void progress_finish(struct progress *progress);
+/* To be called before a command that prints results as they come shows progress: if the terminal may show these, too, directly or
+ * by a program such as less, there is no bar. */
+void progress_beside_results(void);
 
 /* Monotonic seconds. */
 double clock_seconds(void);

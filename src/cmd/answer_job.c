@@ -171,8 +171,10 @@ static bool is_resumable(const struct answer_job *job)
 static enum status open_output(struct run *run)
 {
 	const struct answer_job *job = run->job;
-	if (!job->out)
+	if (!job->out) {
+		progress_beside_results();
 		return OK;
+	}
 	if (strlen(job->out) + sizeof(".progress") > sizeof run->note)
 		return error_set(ERR_USAGE, "--out: the path is too long");
 	if (file_is_folder(job->out))

@@ -138,7 +138,9 @@ static enum status run(struct options *parsed)
 	input.output_count = 1;
 	TRY(corpus_open(&corpus, parsed->positional.values, parsed->positional.count, &input));
 	enum status status = OK;
-	if (strcmp(options->out, "-") != 0)
+	if (strcmp(options->out, "-") == 0)
+		progress_beside_results();
+	else
 		TRY_GOTO(file_writer_open(&output.file, options->out), done);
 	TRY_GOTO(extract(corpus, &output), done);
 	if (output.file) {

@@ -1,5 +1,6 @@
 /* Log lines and the progress bar, on terminals of several widths and elsewhere. */
 #include "test.h"
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <pty.h>
@@ -126,6 +127,47 @@ static void one_is_singular(void **state)
 	capture(show_queries, 0, &out);
 	assert_non_null(strstr(buffer_string(&out), "searching: 1 query in 10.0 s, 10.0 s/query\n"));
 	assert_non_null(strstr(buffer_string(&out), "searching: 2 queries in 10.0 s, 5.0 s/query\n"));
+	buffer_release(&out);
+}
+
+static void show_beside_results(int to)
+{
+	struct progress progress;
+	dup2(to, STDOUT_FILENO);
+	progress_beside_results();
+	progress_start(&progress, "predicting", 0, 2, "texts");
+	log_note("an answer");
+	progress_finish(&progress);
+}
+
+static void show_on_terminal(void)
+{
+	show_beside_results(STDERR_FILENO);
+}
+
+static void show_through_pipe(void)
+{
+	int pipes[2];
+	assert_int_equal(pipe(pipes), 0);
+	show_beside_results(pipes[1]);
+}
+
+static void show_to_null(void)
+{
+	show_beside_results(open("/dev/null", O_WRONLY));
+}
+
+/* No bar gets between the answers on a terminal, or disturbs a program that shows them. */
+static void results_on_a_terminal(void **state)
+{
+	struct buffer out = {0};
+	use_terminal("xterm", NULL, NULL);
+	capture(show_on_terminal, 80, &out);
+	assert_string_equal(buffer_string(&out), "an answer\r\n");
+	capture(show_through_pipe, 80, &out);
+	assert_string_equal(buffer_string(&out), "an answer\r\n");
+	capture(show_to_null, 80, &out);
+	assert_non_null(strstr(buffer_string(&out), "predicting"));
 	buffer_release(&out);
 }
 
@@ -456,6 +498,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_is_singular),
+		cmocka_unit_test(results_on_a_terminal),
 		cmocka_unit_test(long_lines),
 		cmocka_unit_test(names_cannot_steer_the_terminal),
 		cmocka_unit_test(levels),
