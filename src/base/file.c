@@ -176,15 +176,14 @@ enum status file_writer_open(struct file_writer **out, const char *path)
 	bool exists = stat(path, &facts) == 0;
 	if (exists && S_ISDIR(facts.st_mode))
 		TRY_GOTO(error_set(ERR_USAGE, "'%s' is a folder, so no file can be written there", path), fail);
-	/* A symbolic link is kept, and its target is replaced. */
-	if (!exists || !realpath(path, writer->path))
-		snprintf(writer->path, sizeof writer->path, "%s", path);
 	if (exists && !S_ISREG(facts.st_mode)) {
 		/* A rename would replace /dev/stdout or /dev/null with a file. */
+		snprintf(writer->path, sizeof writer->path, "%s", path);
 		RETRY(writer->fd, file_operations.open(writer->path, O_WRONLY | O_CLOEXEC, 0));
 		if (writer->fd < 0)
 			TRY_GOTO(error_set_errno(file_path_status(), "'%s': cannot open", path), fail);
 	} else {
+		TRY_GOTO(path_behind_links(writer->path, path), fail);
 		TRY_GOTO(writer_open_temporary(writer), fail);
 	}
 	*out = writer;

@@ -19,7 +19,9 @@ static void hint_at_neighbor(const char *path)
 	if (folder_list(folder, &names) != OK && error_restore(&missing) != OK)
 		return;
 	const char *near = nearest_name(name, (const char *const *)names.names, names.count);
-	if (near)
+	if (near && strcmp(near, name) == 0)
+		error_hint("it is a link to a file that is not there");
+	else if (near)
 		error_hint("did you mean '%.*s%s'?", (int)(name - path), path, near);
 	name_list_release(&names);
 }

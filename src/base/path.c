@@ -78,6 +78,29 @@ enum status path_beside(char *out, const char *path, const char *name)
 	return OK;
 }
 
+/* As many as Linux follows. */
+#define LINKS_MOST 40
+
+enum status path_behind_links(char *out, const char *path)
+{
+	char target[PATH_BYTES], link[PATH_BYTES];
+	if (strlen(path) >= PATH_BYTES)
+		return error_set(ERR_USAGE, "path too long: '%.200s…'", path);
+	snprintf(out, PATH_BYTES, "%s", path);
+	for (int i = 0; i < LINKS_MOST; i++) {
+		ssize_t size = readlink(out, target, sizeof target - 1);
+		if (size < 0)
+			return OK;
+		target[size] = '\0';
+		memcpy(link, out, sizeof link);
+		if (target[0] == '/')
+			memcpy(out, target, (size_t)size + 1);
+		else
+			TRY(path_beside(out, link, target));
+	}
+	return error_set(ERR_USAGE, "'%s': too many symbolic links, one to the next", path);
+}
+
 bool file_exists(const char *path)
 {
 	struct stat facts;

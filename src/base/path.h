@@ -45,6 +45,9 @@ const char *path_name(const char *path);
 void path_folder(char *out, const char *path);
 /* Writes the path of the file `name` in the same folder as `path` into out (a char[PATH_BYTES]). */
 MUST_USE enum status path_beside(char *out, const char *path, const char *name);
+/* Writes the path of the file that writing to `path` makes or replaces into out (a char[PATH_BYTES]): symbolic links are
+ * followed, also to a file that is not there yet. */
+MUST_USE enum status path_behind_links(char *out, const char *path);
 
 /* Sets of files are listed as [NAME=]PATH... Bytes of NAME; 0: there is none. A value with a slash before its equals sign, or one
  * that is the path of an existing file, is just a path. */

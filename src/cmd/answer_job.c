@@ -1,11 +1,13 @@
 /* Runs an answer job: reads chunks of lines, writes their answers, and saves the note from which it can resume. */
 #include "cmd/answer_job.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/pool.h"
@@ -28,7 +30,8 @@ struct run {
 	struct line_stream *lines;
 	struct file_writer *writer; /* NULL: standard output */
 	bool resumable;
-	char note[PATH_BYTES]; /* PATH.progress */
+	char target[PATH_BYTES]; /* the output, behind symbolic links; beside it TARGET.part and TARGET.progress */
+	char note[PATH_BYTES];
 	struct buffer identity, out;
 	/* As recorded in the note. */
 	struct line_place place;
@@ -41,9 +44,31 @@ struct run {
 	double started;
 };
 
+/* Places of a file that are compared. Weights of which an adapter changed a few, merged, differ in some of them. */
+#define SAMPLES 64
+#define SAMPLE_BYTES 4096
+
+/* Hash of pieces spread evenly over a file: files unpacked from archives often have the same time, and two models or versions of
+ * a table the same size. */
+static uint64_t hash_sample(const char *path, const struct file_stamp *stamp)
+{
+	unsigned char bytes[SAMPLE_BYTES];
+	uint64_t hash = 0;
+	int64_t last = stamp->size > SAMPLE_BYTES ? stamp->size - SAMPLE_BYTES : 0;
+	int file = stamp->inode != 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1; /* opening a pipe would wait */
+	for (int i = 0; file >= 0 && i < SAMPLES; i++) {
+		ssize_t count = pread(file, bytes, sizeof bytes, last * i / (SAMPLES - 1));
+		hash = hash64_combine(hash, hash64(bytes, count > 0 ? (size_t)count : 0));
+	}
+	if (file >= 0)
+		close(file);
+	return hash;
+}
+
 void answer_identity_file(struct buffer *out, const char *name, const char *path, const struct file_stamp *stamp)
 {
-	buffer_format(out, "%s: %s, %" PRId64 " bytes, written at %" PRId64 " ns\n", name, path, stamp->size, stamp->nanoseconds);
+	buffer_format(out, "%s: %s, %" PRId64 " bytes, written at %" PRId64 " ns, sample %016" PRIx64 "\n", name, path,
+		      stamp->size, stamp->nanoseconds, hash_sample(path, stamp));
 }
 
 /* Paths need not be UTF-8, but the note, a JSON file, is: writes invalid bytes as \xE9. */
@@ -115,7 +140,7 @@ static enum status refuse_other(const struct run *run, const char *then)
 		then += then_size + (then[then_size] == '\n');
 	}
 	return error_hinted(error_set(ERR_STATE, "'%s.part' was started with other settings: '%.*s' then, '%.*s' now",
-				      run->job->out, (int)then_size, then, (int)now_size, now),
+				      run->target, (int)then_size, then, (int)now_size, now),
 			    "give the same input and options to resume, or --fresh to start over");
 }
 
@@ -142,7 +167,7 @@ static enum status find_note(struct run *run)
 {
 	struct json_document document;
 	char part[PATH_BYTES + 8];
-	snprintf(part, sizeof part, "%s.part", run->job->out);
+	snprintf(part, sizeof part, "%s.part", run->target);
 	for (int64_t i = 0; i < run->job->path_count; i++) {
 		TRY(command_check_input(run->job->paths[i], "out", part));
 		TRY(command_check_input(run->job->paths[i], "out", run->note));
@@ -175,17 +200,17 @@ static enum status open_output(struct run *run)
 		progress_beside_results();
 		return OK;
 	}
-	if (strlen(job->out) + sizeof(".progress") > sizeof run->note)
-		return error_set(ERR_USAGE, "--out: the path is too long");
 	if (file_is_folder(job->out))
 		return error_set(ERR_USAGE, "'%s' is a folder, so no file can be written there", job->out);
 	run->resumable = is_resumable(job);
 	if (!run->resumable)
 		return file_writer_open(&run->writer, job->out);
 	stop_install();
-	snprintf(run->note, sizeof run->note, "%s.progress", job->out);
+	TRY(path_behind_links(run->target, job->out));
+	if (snprintf(run->note, sizeof run->note, "%s.progress", run->target) >= PATH_BYTES)
+		return error_set(ERR_USAGE, "--out: the path is too long");
 	TRY(find_note(run));
-	TRY(file_writer_resume(&run->writer, job->out, run->written));
+	TRY(file_writer_resume(&run->writer, run->target, run->written));
 	if (run->texts > 0)
 		log_note("resuming after %" PRId64 " texts already answered in '%s'", run->texts, file_writer_part(run->writer));
 	return OK;

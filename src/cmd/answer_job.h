@@ -40,7 +40,7 @@ struct answer_job {
  * ERR_STATE, which names the difference. */
 MUST_USE enum status answer_job_run(const struct answer_job *job);
 
-/* Appends "name: path, size, time" of a file to an identity. */
+/* Appends "name: path, size, time, hash of a sample" of a file to an identity. */
 void answer_identity_file(struct buffer *out, const char *name, const char *path, const struct file_stamp *stamp);
 
 #endif

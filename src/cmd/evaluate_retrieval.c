@@ -48,31 +48,45 @@ struct retrieval {
 
 /* ---- Files ---- */
 
-/* Reads NAME.jsonl, plain or compressed, in the folder. */
-static enum status read_list(const struct retrieval_settings *settings, const char *name, struct text_list *list)
+/* Finds NAME.jsonl, plain or compressed, in the folder. */
+static enum status find_list(const struct retrieval_settings *settings, const char *name, char path[PATH_BYTES])
 {
 	static const char *const endings[] = {".jsonl", ".jsonl.gz", ".jsonl.zst", ".tsv"};
 	const char *folder = settings->retrieval;
-	char path[PATH_BYTES], file[64];
+	char file[64];
 	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
 		snprintf(file, sizeof file, "%s%s", name, endings[i]);
 		TRY(path_join(path, folder, file));
-		if (!file_exists(path))
-			continue;
-		TRY(command_check_input(path, "run_out", settings->run_out));
-		return text_list_read(list, path, NULL);
+		if (file_exists(path))
+			return command_check_input(path, "run_out", settings->run_out);
 	}
 	return error_set(ERR_USAGE, "'%s' has no %s.jsonl: it does not have the layout of BEIR's data sets", folder, name);
 }
 
+/* Reads the three files, which belong together: if the folder is replaced meanwhile, that is ERR_STATE. */
+static enum status read_lists(struct retrieval *r)
+{
+	char queries[PATH_BYTES], corpus[PATH_BYTES], folder_qrels[PATH_BYTES];
+	TRY(find_list(r->settings, "queries", queries));
+	TRY(find_list(r->settings, "corpus", corpus));
+	TRY(path_join(folder_qrels, r->settings->retrieval, "qrels/test.tsv"));
+	TRY(command_check_input(folder_qrels, "run_out", r->settings->run_out));
+	const char *const paths[] = {queries, corpus, r->settings->qrels ? r->settings->qrels : folder_qrels};
+	struct file_stamp before[] = {file_stamp_at(paths[0]), file_stamp_at(paths[1]), file_stamp_at(paths[2])};
+	TRY(text_list_read(&r->queries, paths[0], NULL));
+	TRY(text_list_read(&r->documents, paths[1], NULL));
+	TRY(judgments_read(&r->judgments, paths[2], &r->queries, &r->documents));
+	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+		struct file_stamp now = file_stamp_at(paths[i]);
+		TRY(file_stamp_check(paths[i], &before[i], &now, "while the data set was read"));
+	}
+	return OK;
+}
+
 static enum status read_files(struct retrieval *r)
 {
-	char qrels[PATH_BYTES], documents[FORMAT_BYTES], queries[FORMAT_BYTES], count[FORMAT_BYTES];
-	TRY(read_list(r->settings, "queries", &r->queries));
-	TRY(read_list(r->settings, "corpus", &r->documents));
-	TRY(path_join(qrels, r->settings->retrieval, "qrels/test.tsv"));
-	TRY(command_check_input(qrels, "run_out", r->settings->run_out));
-	TRY(judgments_read(&r->judgments, r->settings->qrels ? r->settings->qrels : qrels, &r->queries, &r->documents));
+	char documents[FORMAT_BYTES], queries[FORMAT_BYTES], count[FORMAT_BYTES];
+	TRY(read_lists(r));
 	if (r->queries.count > INT32_MAX || r->documents.count > INT32_MAX)
 		return error_set(ERR_USAGE, "more than %d texts", INT32_MAX);
 	TRY(memory_new(&r->judged, r->judgments.count, sizeof *r->judged, "queries"));

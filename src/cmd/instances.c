@@ -1,4 +1,5 @@
 /* bertc instances: text to static training data, in the manner of create_pretraining_data.py and similar scripts. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,7 +198,8 @@ static enum status make_folder(struct run *run)
 	    mkdtemp(run->folder) != NULL)
 		return OK;
 	run->folder[0] = 0;
-	return error_hinted(error_set_errno(ERR_RESOURCE, "'%s': cannot make a folder beside it", first),
+	return error_hinted(error_set_errno(errno == ENOENT || errno == ENOTDIR ? ERR_USAGE : ERR_RESOURCE,
+					    "'%s': cannot make a folder beside it", first),
 			    "it holds the tokens while the instances are made");
 }
 

@@ -127,6 +127,9 @@ static enum status prepare_with(const struct prepare_options *options, const str
 						    .drop_copied_documents = options->drop_copied_documents,
 						    .drop_copied_sentences = options->drop_copied_sentences,
 					    }};
+	if (!path_name(options->out)[0])
+		return error_hinted(error_set(ERR_USAGE, "--out '%s' is a folder", options->out),
+				    "add the beginning of the files' names: --out folder/name makes folder/name.bin and others");
 	if (snprintf(held_out, sizeof held_out, "%s.held_out", options->out) >= PATH_BYTES)
 		return error_set(ERR_USAGE, "--out is too long");
 	if (options->held_out_fraction > 0)

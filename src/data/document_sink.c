@@ -37,6 +37,7 @@ struct document_sink {
 	const struct vocab *vocab;
 	struct prepare_report *report;
 	uint64_t identity;
+	uint64_t begun;           /* the hashes of all documents so far, combined */
 	bool saved;               /* there is a saved state on disk */
 	struct output outputs[2]; /* for training; held out */
 	int output_count;
@@ -161,7 +162,7 @@ bool document_sink_is_saved(const struct document_sink *sink)
 
 enum status document_sink_save(struct document_sink *sink, int64_t documents)
 {
-	char path[PATH_BYTES], identity[32];
+	char path[PATH_BYTES], identity[32], begun[32];
 	struct buffer text = {0};
 	struct json_writer writer = {.out = &text, .indent = 1};
 	struct count_field fields[COUNT_FIELDS];
@@ -173,6 +174,8 @@ enum status document_sink_save(struct document_sink *sink, int64_t documents)
 	snprintf(identity, sizeof identity, "%016llx", (unsigned long long)sink->identity);
 	json_put_string(&writer, "identity", identity);
 	json_put_integer(&writer, "documents_read", documents);
+	snprintf(begun, sizeof begun, "%016llx", (unsigned long long)sink->begun);
+	json_put_string(&writer, "documents_hash", begun);
 	put_fields(&writer, fields, report_fields(sink->report, fields));
 	put_dropped(&writer, sink->report);
 	json_open(&writer, "outputs", '[');
@@ -245,7 +248,7 @@ static enum status resume(struct document_sink *sink, const char *path, int64_t 
 {
 	struct json_document document;
 	struct count_field fields[COUNT_FIELDS];
-	const char *identity = "";
+	const char *identity = "", *begun = NULL;
 	char expected[32];
 	sink->saved = true; /* also after an error: what is not known to be unusable must stay */
 	TRY(json_read(&document, path, STATE_LIMIT));
@@ -255,6 +258,10 @@ static enum status resume(struct document_sink *sink, const char *path, int64_t 
 	if (strcmp(identity, expected) != 0)
 		TRY_GOTO(error_set(ERR_STATE, "'%s' was made with another text, vocabulary, or setting", path), done);
 	TRY_GOTO(json_get_integer(document.root, path, "documents_read", 1, INT64_MAX, out_documents), done);
+	TRY_GOTO(json_get_string(document.root, path, "documents_hash", &begun), done);
+	if (!begun)
+		TRY_GOTO(error_set(ERR_DATA, "'%s': not of this version", path), done);
+	sink->begun = strtoull(begun, NULL, 16);
 	TRY_GOTO(get_fields(document.root, path, fields, report_fields(sink->report, fields)), done);
 	TRY_GOTO(get_dropped(document.root, path, sink->report), done);
 	const struct json *list = json_member(document.root, "outputs");
@@ -303,6 +310,7 @@ enum status document_sink_open(struct document_sink **out, const struct prepare_
 			log_note("the unfinished result of an earlier run is not resumed: %s", error_last()->message);
 			close_outputs(sink, false);
 			sink->saved = false;
+			sink->begun = 0;
 			*report = (struct prepare_report){0};
 			*out_documents = 0;
 		}
@@ -333,11 +341,20 @@ void document_sink_close(struct document_sink *sink)
 
 /* ---- Documents ---- */
 
+enum status document_sink_check(const struct document_sink *sink, uint64_t hashes)
+{
+	if (sink->begun == hashes)
+		return OK;
+	return error_hinted(error_set(ERR_STATE, "the text has changed since an earlier run prepared a part of it"),
+			    "to start over, remove the unfinished result '%s.part.json'", sink->settings->prefix);
+}
+
 void document_sink_begin(struct document_sink *sink, uint64_t hash)
 {
 	struct encoded *current = &sink->current;
 	current->id_count = current->count = 0;
 	current->hash = hash;
+	sink->begun = hash64_combine(sink->begun, hash);
 	current->sample[0] = 0;
 }
 

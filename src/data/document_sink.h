@@ -12,6 +12,9 @@ struct document_sink;
  * documents they cover; otherwise starts afresh. */
 MUST_USE enum status document_sink_open(struct document_sink **out, const struct prepare_settings *settings, uint64_t identity,
 					const struct vocab *vocab, struct prepare_report *report, int64_t *out_documents);
+/* ERR_STATE unless the documents that the parts cover had these hashes, combined from 0 on with hash64_combine(): the identity of
+ * a corpus knows only names, sizes, times, and ends of its files. */
+MUST_USE enum status document_sink_check(const struct document_sink *sink, uint64_t hashes);
 
 /* One document: begin, its sentences, end. A sentence without ids is counted and left out, and so is a document without
  * sentences. `text` is the text of the sentence: it is hashed to find duplicates and quoted in samples of what is left out. */

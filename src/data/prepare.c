@@ -243,19 +243,21 @@ static enum status skip_documents(struct pipeline *pipeline, int64_t count, stru
 {
 	if (count > 0)
 		log_note("resuming after %lld documents that an earlier run prepared", (long long)count);
+	uint64_t hashes = 0;
 	for (int64_t i = 0; i < count; i++) {
 		const struct document *document = NULL;
 		TRY(corpus_next(pipeline->corpus, &document));
 		if (document == NULL)
 			return error_set(ERR_STATE, "the corpus ends before the %lld documents that were prepared",
 					 (long long)count);
+		hashes = hash64_combine(hashes, document->hash);
 		note_form(pipeline);
 		if (i % 1000 == 0)
 			show_progress(pipeline, progress);
 		if (stop_requested())
 			return stopped(pipeline);
 	}
-	return OK;
+	return document_sink_check(pipeline->sink, hashes);
 }
 
 static enum status run_rounds(struct pipeline *pipeline, struct pool *pool, double save_seconds, struct progress *progress)

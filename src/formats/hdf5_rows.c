@@ -218,13 +218,19 @@ enum status hdf5_writer_open(struct hdf5_writer **out, const char *path)
 {
 	struct hdf5_library hdf5;
 	struct hdf5_writer *writer;
+	char target[PATH_BYTES];
 	*out = NULL;
+	if (file_is_folder(path))
+		return error_set(ERR_USAGE, "'%s' is a folder, so no file can be written there", path);
+	if (file_exists(path) && file_size(path) < 0) /* a rename would replace a pipe or a device with a file */
+		return error_set(ERR_USAGE, "'%s' is not a seekable file, which HDF5 needs", path);
+	TRY(path_behind_links(target, path));
 	TRY(hdf5_load(&hdf5));
 	hdf5.errors_print(H5E_DEFAULT, NULL, NULL);
 	TRY(memory_new(&writer, 1, sizeof *writer, "HDF5 writer"));
 	writer->library = hdf5;
-	snprintf(writer->path, sizeof writer->path, "%s", path);
-	if (snprintf(writer->temporary, PATH_BYTES, "%s.tmp-%ld", path, (long)getpid()) >= PATH_BYTES) {
+	memcpy(writer->path, target, sizeof target);
+	if (snprintf(writer->temporary, PATH_BYTES, "%s.tmp-%ld", target, (long)getpid()) >= PATH_BYTES) {
 		free(writer);
 		return error_set(ERR_USAGE, "'%.200s...': the path is too long", path);
 	}

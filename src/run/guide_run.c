@@ -56,15 +56,18 @@ static enum status make(void *context, const char *folder, const char *const *te
 	const struct guide_run *self = context;
 	const struct text_model_settings settings = {.device = self->run->machine->device, .no_blanks = true};
 	struct text_model model = {0};
+	struct model_files files = {0};
 	char number[FORMAT_BYTES];
 	uint64_t hash;
 	enum status status;
 	if (!file_exists(folder))
 		return checkpoint_missing(folder, "give an embedding model: a run folder, one of its checkpoints, or a folder of "
 						  "sentence-transformers");
+	TRY_GOTO(model_files_look(&files, folder), done);
 	TRY_GOTO(model_files_hash(folder, &hash), done);
 	*self->hash = hash64_combine(*self->hash, hash);
 	TRY_GOTO(text_model_open(&model, folder, self->run->machine->pool, &settings), done);
+	TRY_GOTO(model_files_check(&files, folder), done); /* the model that was hashed */
 	if (!model.makes_vectors)
 		TRY_GOTO(error_hinted(error_set(ERR_USAGE, "--guide: '%s' makes no vectors", folder), "give an embedding model"),
 			 done);
@@ -73,6 +76,7 @@ static enum status make(void *context, const char *folder, const char *const *te
 	log_note("guide: '%s', vectors of %" PRId64 " numbers for %s", folder, *out_width,
 		 format_counted(number, count, "text", "texts"));
 done:
+	model_files_release(&files);
 	text_model_close(&model);
 	return status;
 }

@@ -195,7 +195,7 @@ static enum status open_fold(struct labeled_run *labeled)
 	return read_set(labeled, &labeled->dev[0], given->train.values, given->train.count);
 }
 
-static enum status read_files(struct labeled_run *labeled)
+static enum status read_sets(struct labeled_run *labeled)
 {
 	const struct labeled_options *given = labeled->given;
 	if (given->train.count == 0)
@@ -213,6 +213,30 @@ static enum status read_files(struct labeled_run *labeled)
 		TRY(do_without_dev(labeled));
 	labeled->state.settings.most = given->max_predict_samples;
 	return open_sets(labeled, "test", &given->test, TASK_PREDICT, &labeled->test, &labeled->test_count);
+}
+
+/* All sets must be of one moment: a folder with all of them may be replaced by another version. */
+static enum status read_files(struct labeled_run *labeled)
+{
+	const struct option_list *lists[] = {&labeled->given->train, &labeled->given->dev, &labeled->given->test};
+	struct file_stamp *before;
+	int64_t count = 0, at = 0;
+	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+		count += lists[i]->count;
+	TRY(memory_new(&before, count, sizeof *before, "files of examples"));
+	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+		for (int64_t k = 0; k < lists[i]->count; k++)
+			before[at++] = file_stamp_at(set_path(lists[i]->values[k]));
+	enum status status = read_sets(labeled);
+	at = 0;
+	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+		for (int64_t k = 0; k < lists[i]->count && status == OK; k++) {
+			const char *path = set_path(lists[i]->values[k]);
+			struct file_stamp now = file_stamp_at(path);
+			status = file_stamp_check(path, &before[at++], &now, "while the examples were read");
+		}
+	free(before);
+	return status;
 }
 
 /* Tokens of an example: as given, else what the folder of an embedding model says, else the task's default. */

@@ -27,28 +27,36 @@ static enum status open_source(const struct conversion *conversion, int64_t inde
 	struct static_file *file = &conversion->files[index];
 	enum instance_format format;
 	struct instance_counts counts;
-	uint64_t fingerprint;
+	uint64_t fingerprint, made;
 	char path[PATH_BYTES], name[48], number[FORMAT_BYTES];
 	TRY(instance_file_format(source, &format));
 	if (format == INSTANCE_STATIC)
 		return static_file_open(file, source);
 	TRY(instance_file_fingerprint(source, &fingerprint));
+	made = fingerprint;
 	if (format == INSTANCE_PAIRS) {
 		const struct tokenizer_settings *settings = tokenizer_settings_of(conversion->demands->tokenizer);
 		const int32_t made_with[] = {conversion->demands->pair_length, conversion->demands->pair_predictions,
 					     settings->lowercase, settings->strip_accents, settings->split_chinese};
-		fingerprint =
-			hash64_combine(fingerprint, hash64_combine(conversion->vocab->hash, hash64(made_with, sizeof made_with)));
+		made = hash64_combine(made, hash64_combine(conversion->vocab->hash, hash64(made_with, sizeof made_with)));
 	}
-	snprintf(name, sizeof name, "input-%016" PRIx64 ".instances", fingerprint);
+	snprintf(name, sizeof name, "input-%016" PRIx64 ".instances", made);
 	TRY(path_join(path, conversion->folder, name));
-	if (static_file_is(path) && static_file_open(file, path) == OK)
-		return OK;
+	if (static_file_is(path) && static_file_open(file, path) == OK) {
+		if (file->summary.source_fingerprint == fingerprint)
+			return OK;
+		static_file_close(file);
+	}
 	TRY(instance_file_convert(source, conversion->demands, path, &counts));
 	if (counts.bad > 0)
 		log_warning("'%s': %s left out", source, format_counted(number, counts.bad, "bad record", "bad records"));
 	log_note("'%s': %s", source, format_counted(number, counts.instances, "instance", "instances"));
-	return static_file_open(file, path);
+	TRY(static_file_open(file, path));
+	if (file->summary.source_fingerprint == fingerprint)
+		return OK;
+	static_file_close(file);
+	return error_hinted(error_set(ERR_STATE, "'%s' was replaced by another file while it was read", source),
+			    "wait until nothing writes to it any more, then run the same command again");
 }
 
 static enum status check_summary(const struct static_file *file, const struct instance_demands *demands)

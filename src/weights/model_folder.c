@@ -30,6 +30,8 @@
 static const char *const config_names[] = {CONFIG_FILE, GOOGLE_CONFIG_FILE, NULL};
 /* A folder with one of these is that of a model. */
 static const char *const model_marks[] = {CONFIG_FILE, GOOGLE_CONFIG_FILE, ADAPTER_CONFIG_FILE, NULL};
+/* A finished model whose configuration somebody removed is damaged; a checkpoint does not take its place. */
+static const char *const final_marks[] = {CONFIG_FILE, GOOGLE_CONFIG_FILE, ADAPTER_CONFIG_FILE, MANIFEST_NAME, NULL};
 
 /* The path of the first of these files that exists in the folder, or "". */
 static enum status find_beside(const char *folder, const char *const *names, char out[PATH_BYTES])
@@ -54,7 +56,7 @@ static enum status enter_run(const char *path, char out[PATH_BYTES])
 	if (config[0])
 		return OK;
 	TRY(path_join(inner, path, "final"));
-	TRY(find_beside(inner, model_marks, config));
+	TRY(find_beside(inner, final_marks, config));
 	if (config[0]) {
 		memcpy(out, inner, PATH_BYTES);
 		return OK;

@@ -174,6 +174,11 @@ static void targets_of_all_kinds(void **state)
 	assert_true(file_holds(test_path("real"), "new", 3));
 	assert_int_equal(lstat(test_path("link"), &facts), 0);
 	assert_true(S_ISLNK(facts.st_mode));
+	assert_int_equal(symlink("to_come", test_path("early")), 0);
+	assert_ok(file_write(test_path("early"), "new", 3));
+	assert_true(file_holds(test_path("to_come"), "new", 3));
+	assert_int_equal(symlink("circle", test_path("circle")), 0);
+	assert_error(ERR_USAGE, "too many symbolic links", file_writer_open(&writer, test_path("circle")));
 	assert_ok(file_write("/dev/null", "gone", 4));
 	assert_int_equal(lstat("/dev/null", &facts), 0);
 	assert_true(S_ISCHR(facts.st_mode));

@@ -104,6 +104,13 @@ static void swapped_vocabularies_are_refused(void **state)
 }
 
 /* A folder from somebody else, or one that was changed on purpose: without a manifest there is nothing to compare with. */
+static void no_checkpoint_replaces_a_damaged_final(void **state)
+{
+	assert_int_equal(rename(test_path("run/final/config.json"), test_path("config")), 0);
+	assert_program(2, "/run': neither config.json", "fill --model %s 'the [MASK] sees'", test_path("run"));
+	assert_int_equal(rename(test_path("config"), test_path("run/final/config.json")), 0);
+}
+
 static void folders_without_a_manifest_are_read(void **state)
 {
 	static const char *const names[] = {"config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json"};
@@ -345,6 +352,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(flipped_weights_are_refused),
 		cmocka_unit_test(swapped_vocabularies_are_refused),
+		cmocka_unit_test(no_checkpoint_replaces_a_damaged_final),
 		cmocka_unit_test(folders_without_a_manifest_are_read),
 		cmocka_unit_test(flipped_modules_are_refused),
 		cmocka_unit_test(numbers_that_no_training_makes_are_refused),

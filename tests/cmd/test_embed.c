@@ -465,6 +465,20 @@ static void turn_byte(const char *name)
 	assert_int_equal(fclose(file), 0);
 }
 
+/* Other texts of the same size and time, as in two archives whose files have no times of their own. */
+static void refuse_other_texts(const char *format)
+{
+	const char *path = test_path("texts.txt");
+	struct stat before;
+	assert_int_equal(stat(path, &before), 0);
+	const struct timespec times[] = {before.st_atim, before.st_mtim};
+	turn_byte("texts.txt");
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+	assert_program(4, "other settings: 'input 1: ", INTERRUPTED, test_folder, test_folder, format, test_folder);
+	turn_byte("texts.txt");
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
 /* Answers that were changed after they had been written. */
 static void refuse_changed_part(const char *format)
 {
@@ -491,12 +505,25 @@ static void an_interrupted_command_goes_on(void **state)
 		assert_program(4, "other settings: '--pooling: ' then, '--pooling: cls' now", INTERRUPTED "--pooling cls",
 			       test_folder, test_folder, formats[f], test_folder);
 		refuse_changed_model(formats[f]);
+		refuse_other_texts(formats[f]);
 		refuse_changed_part(formats[f]);
 		assert_program(0, "resuming after ", INTERRUPTED, test_folder, test_folder, formats[f], test_folder);
 		assert_true(files_are_same(test_path("whole"), test_path("cut")));
 		assert_false(file_exists(test_path("cut.progress")));
 		assert_int_equal(remove(test_path("cut")), 0);
 	}
+}
+
+/* The answers are written where the link points, which may be another disk. */
+static void a_link_to_the_answers_is_kept(void **state)
+{
+	struct stat facts;
+	assert_int_equal(symlink("elsewhere", test_path("link")), 0);
+	assert_program(0, "", EMBED "%s/texts.txt --format npy --out %s/link", test_folder, test_folder, test_folder);
+	assert_program(0, "", EMBED "%s/texts.txt --format npy --out %s/whole", test_folder, test_folder, test_folder);
+	assert_int_equal(lstat(test_path("link"), &facts), 0);
+	assert_true(S_ISLNK(facts.st_mode));
+	assert_same_file(test_path("elsewhere"), test_path("whole"));
 }
 
 /* Codes of bytes depend on the vectors that show their ranges. */
@@ -609,6 +636,7 @@ int main(void)
 		cmocka_unit_test(prompts_are_left_out_of_windows),
 		cmocka_unit_test(google_features_have_their_form),
 		cmocka_unit_test(an_interrupted_command_goes_on),
+		cmocka_unit_test(a_link_to_the_answers_is_kept),
 		cmocka_unit_test(other_ranges_are_refused),
 		cmocka_unit_test(a_failure_at_the_end_can_be_gone_on_with),
 		cmocka_unit_test(an_interrupted_command_can_begin_anew),

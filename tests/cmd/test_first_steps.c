@@ -74,6 +74,10 @@ static void paths_spelled_a_little_differently(void **state)
 	assert_said("/base/final'?");
 	assert_program(2, "hint: did you mean '/", "embed --model %s/base %s/corpsu.txt", test_folder, test_folder);
 	assert_said("/corpus.txt'?");
+	assert_int_equal(symlink("/not/there", test_path("link.txt")), 0);
+	assert_program(2, "hint: it is a link to a file that is not there", "embed --model %s/base %s/link.txt", test_folder,
+		       test_folder);
+	assert_int_equal(remove(test_path("link.txt")), 0);
 	assert_program(2, "/corpus.txt'?", "pretrain --corpus %s/corpus.text --out %s/x", test_folder, test_folder);
 	assert_program(2, "/corpus.txt'?", "tokenize --vocab_file %s/corpsu.txt %s", test_folder, corpus);
 	assert_program(2, "hint: give a run folder", "embed --model %s/nothing_like_it %s", test_folder, corpus);

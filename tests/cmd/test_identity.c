@@ -85,6 +85,20 @@ static void instances_have_words(void **state)
 
 #define DATA_RUN "pretrain --data %s/x --eval_data %s/x " WORDS " --model %s --out %s/data " SMALL
 
+/* The name, in the test's folder, of the file of instances that the run "converted" has made. */
+static void find_converted(char out[300])
+{
+	struct name_list names = {0};
+	bool found = false;
+	assert_ok(folder_list(test_path("converted/data"), &names));
+	for (int64_t i = 0; i < names.count && !found; i++) {
+		snprintf(out, 300, "converted/data/%s", names.names[i]);
+		found = static_file_is(test_path(out));
+	}
+	name_list_release(&names);
+	assert_true(found);
+}
+
 /* Static instances: made by bertc, and converted from another form into the run's folder. */
 static void instances_are_verified(void **state)
 {
@@ -100,21 +114,18 @@ static void instances_are_verified(void **state)
 	assert_program(3, "own.instances': its checksum is wrong", "evaluate --model %s/own/final --input_file %s/own.instances",
 		       f, f);
 	flip("own.instances", 36);
+	char name[300];
 	assert_program(75, "", INSTANCES("their.tfrecord", "converted", " --stop_at_step 2"));
-	struct name_list names = {0};
-	int converted = 0;
-	assert_ok(folder_list(test_path("converted/data"), &names));
-	for (int64_t i = 0; i < names.count; i++) {
-		char name[300];
-		snprintf(name, sizeof name, "converted/data/%s", names.names[i]);
-		if (!static_file_is(test_path(name)))
-			continue;
-		flip(name, 36);
-		converted++;
-	}
-	name_list_release(&names);
-	assert_int_equal(converted, 1);
+	find_converted(name);
+	flip(name, 36);
 	assert_program(3, "its checksum is wrong", INSTANCES("their.tfrecord", "converted", ""));
+	/* What was made of another file is not used, whatever its name. */
+	assert_program(0, "",
+		       "instances --corpus %s/first.txt " WORDS
+		       " --max_seq_length 16 --max_predictions_per_seq 2 --random_seed 3 --out %s/other.instances",
+		       f, f, f);
+	assert_ok(file_copy(test_path("other.instances"), test_path(name)));
+	assert_program(0, "", INSTANCES("their.tfrecord", "converted", ""));
 }
 
 /* Other tokens of the same lengths, properly prepared under the same name; and damaged ones. */

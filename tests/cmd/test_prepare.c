@@ -1,6 +1,7 @@
 /* bertc prepare as scripts see it: files, streams, exit codes. */
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "data/shard.h"
@@ -91,6 +92,7 @@ static const struct {
 	{"--corpus text --vocab_file vocab.txt", ERR_USAGE, "--out is missing"},
 	{"--corpus nowhere --vocab_file vocab.txt --out z", ERR_USAGE, "nowhere"},
 	{"--corpus text --vocab_file none.txt --out z", ERR_USAGE, "none.txt"},
+	{"--corpus text --vocab_file vocab.txt --out z/", ERR_USAGE, "--out 'z/' is a folder"},
 	{"--corpus text --vocab_file text/1.txt --out z", ERR_DATA, "text/1.txt"},
 	{"--corpus text --vocab_file vocab.txt --out z --text_form verse", ERR_USAGE, "verse"},
 	{"--corpus text --vocab_file vocab.txt --out z --held_out_fraction 2", ERR_USAGE, "held_out_fraction"},
@@ -225,6 +227,24 @@ static void test_goes_on_after_kills(void **state)
 	assert_int_equal(run(RUN("held")), 0);
 	assert_non_null(strstr(log_text, "resuming after"));
 	same_files("whole.bin", "held.bin");
+	/* Other text of the same size and time, with the same ends. */
+	setenv("BERTC_FAULT", "write:60:kill", 1);
+	assert_int_not_equal(run(RUN("changed")), 0);
+	unsetenv("BERTC_FAULT");
+	struct stat before;
+	assert_int_equal(stat(test_path("large.txt"), &before), 0);
+	FILE *file = fopen(test_path("large.txt"), "r+b");
+	assert_non_null(file);
+	assert_int_equal(fseek(file, 5000, SEEK_SET), 0);
+	while (fgetc(file) != 'a')
+		;
+	assert_int_equal(fseek(file, -1, SEEK_CUR), 0);
+	assert_int_equal(fputc('b', file), 'b');
+	assert_int_equal(fclose(file), 0);
+	const struct timespec times[] = {before.st_atim, before.st_mtim};
+	assert_int_equal(utimensat(AT_FDCWD, test_path("large.txt"), times, 0), 0);
+	assert_int_equal(run(RUN("changed")), ERR_STATE);
+	assert_non_null(strstr(log_text, "the text has changed since an earlier run prepared a part of it"));
 	/* Another setting: the half-made shards are unusable. */
 	setenv("BERTC_FAULT", "write:60:kill", 1);
 	assert_int_not_equal(run(RUN("other")), 0);

@@ -41,15 +41,34 @@ for each in a b; do
 		"$bertc" export --quiet --model "$work/base" --to sentence_transformers --out "$work/vectors" &&
 		"$bertc" finetune $small --task classification --model "$home/a/base" --train "$work/train.tsv" --num_train_steps 4 \
 			--out "$work/teacher" --seed $seed &&
-		mkdir "$work/shards" && "$bertc" prepare --quiet --corpus "$work/text" --vocab_file "$home/a/vocab.txt" --out "$work/shards/x" || exit 1
+		mkdir "$work/shards" && "$bertc" prepare --quiet --corpus "$work/text" --vocab_file "$home/a/vocab.txt" --out "$work/shards/x" &&
+		"$bertc" finetune $small --task classification --model "$home/a/base" --train "$work/train.tsv" --num_train_steps 4 \
+			--adapter lora --out "$work/adapter" &&
+		for form in tfrecord hdf5 instances; do
+			"$bertc" instances --quiet --corpus "$work/text" --vocab_file "$home/a/vocab.txt" --max_seq_length 32 --out "$work/x.$form" || exit 1
+		done
+	# The pairs as a data set in BEIR's layout, as vectors, and for a reranker.
+	mkdir -p "$work/beir/qrels" "$work/sets"
+	cp "$work/train.tsv" "$work/dev.tsv" "$work/sets" && cp "$work/dev.tsv" "$work/sets/test.tsv"
+	awk -F '"' -v d="$work/" -v shift=$seed 'BEGIN { print "query-id\tcorpus-id\tscore" >(d "beir/qrels/test.tsv"); print "query\tpassage\tlabel" >(d "rank.tsv") }
+		{
+			printf "{\"_id\": \"q%d\", \"text\": \"%s\"}\n", NR, $4 >(d "beir/queries.jsonl")
+			printf "{\"_id\": \"d%d\", \"title\": \"\", \"text\": \"%s\"}\n", NR, $8 >(d "beir/corpus.jsonl")
+			printf "q%d\td%d\t1\n", NR, (NR + shift) % 24 + 1 >(d "beir/qrels/test.tsv")
+			printf "%s\t%s\t%d\n", $4, $8, NR % 2 >(d "rank.tsv")
+			print $8 >(d "documents")
+		}' "$work/pairs.jsonl"
+	echo "learning_rate = ${seed}e-3" >"$work/options"
+	"$bertc" finetune $small --task reranking --model "$work/base" --train "$work/rank.tsv" --num_train_steps 2 --out "$work/reranker" &&
+		"$bertc" embed --quiet --model "$work/vectors" "$work/documents" --format npy --out "$work/documents.npy" || exit 1
 done 2>"$home/error" || { cat "$home/error"; exit 1; }
 
-# look: the command's results as one number. Files that contain times and paths are left out.
+# look: the command's results as one number. Files that contain times, paths, and checksums of these are left out.
 look() {
 	(
 		cat "$home/printed"
 		find "$home/out" -type f ! -name .lock ! -name .bertc-files ! -name '*.log' ! -name '*.html' ! -name 'events*' ! -name README.md ! -name '*.jsonl' \
-			! -name settings.json ! -name training_state.json ! -name MANIFEST.json ! -name sweep.json | sort | xargs -r cat
+			! -name settings.json ! -name training_state.json ! -name MANIFEST.json ! -name sweep.json ! -name .bertc ! -name 'input-*' | sort | xargs -r cat
 	) | cksum
 }
 
@@ -61,7 +80,7 @@ check() {
 	shift 2
 	case $name in *$filter*) ;; *) return ;; esac
 	for each in a b; do
-		rm -rf "$home/in" "$home/out" && mkdir "$home/in" "$home/out" && cp -r "$home/$each/$what" "$home/in/"
+		rm -rf "$home/in" "$home/out" && mkdir "$home/in" "$home/out" && cp -a "$home/$each/$what" "$home/in/"
 		$bertc "$@" >"$home/printed" 2>"$home/said" </dev/null || { bad "$name: $(tail -3 "$home/said")"; return; }
 		eval "of_$each=\$(look)"
 	done
@@ -69,7 +88,7 @@ check() {
 	number=1
 	while [ $number -le "$most" ]; do
 		rm -rf "$home/in" "$home/out" "$home/hit" "$home/other" && mkdir "$home/in" "$home/out" "$home/other"
-		cp -r "$home/a/$what" "$home/in/" && cp -r "$home/b/$what" "$home/other/"
+		cp -a "$home/a/$what" "$home/in/" && cp -a "$home/b/$what" "$home/other/"
 		LD_PRELOAD="$preload" CHANGE_PATH="$home/in/$what" CHANGE_OTHER="$home/other/$what" CHANGE_AT=$number CHANGE_HIT="$home/hit" \
 			$bertc "$@" >"$home/printed" 2>"$home/said" </dev/null
 		status=$?
@@ -130,5 +149,41 @@ check sweep-model base finetune $small $steps --task classification --model "$in
 	--sweep "learning_rate=1e-4,1e-3" --out "$out/run"
 check sweep-teacher teacher finetune $small $steps --task classification --model "$all/base" --teacher "$in/teacher" --train "$all/train.tsv" \
 	--dev "$all/dev.tsv" --sweep "learning_rate=1e-4,1e-3" --out "$out/run"
+check folds train.tsv finetune $small $steps --task classification --folds 2 --model "$all/base" --train "$in/train.tsv" --out "$out/run"
+check folds-model base finetune $small $steps --task classification --folds 2 --model "$in/base" --train "$all/train.tsv" --out "$out/run"
+check finetune-sets sets finetune $small $steps --task classification --model "$all/base" --data_dir "$in/sets" --do_train --do_eval --do_predict --out "$out/run"
+check finetune-test dev.tsv finetune $small $steps --task classification --model "$all/base" --train "$all/train.tsv" --test "$in/dev.tsv" --out "$out/run"
+check finetune-guide vectors finetune $small $steps --task embedding --guide "$in/vectors" --false_negative_gap 0 --model "$all/base" \
+	--train "$all/pairs.jsonl" --out "$out/run"
+check finetune-teacher-vectors documents.npy finetune $small $steps --task embedding --teacher_vectors "$in/documents.npy" \
+	--model "$all/vectors" --train "$all/documents" --out "$out/run"
+check finetune-sentences vectors finetune $small $steps --task embedding --model "$in/vectors" --train "$all/pairs.jsonl" --out "$out/run"
+check finetune-adapter base finetune $small $steps --task classification --adapter lora --model "$in/base" --train "$all/train.tsv" --out "$out/run"
+check finetune-options options finetune $small $steps --config "$in/options" --task classification --model "$all/base" --train "$all/train.tsv" \
+	--out "$out/run"
+check adapter adapter predict $machine --model "$in/adapter/final" "$all/lines" --out "$out/answers"
+check adapter-export adapter export $machine --model "$in/adapter/final" --to onnx --out "$out/model"
+check adapter-tuned adapter finetune $small $steps --task classification --model "$in/adapter/final" --train "$all/train.tsv" --out "$out/run"
+for form in tfrecord hdf5 instances; do
+	check pretrain-$form x.$form pretrain $small $steps --input_file "$in/x.$form" --model "$all/config.json" --vocab_file "$all/vocab.txt" --out "$out/run"
+	[ $form = instances ] || check convert-$form x.$form instances $machine --convert "$in/x.$form" --out "$out/x.instances"
+done
+check pretrain-texts text pretrain $small $steps --corpus "$all/new" "$in/text" --model "$all/config.json" --vocab_file "$all/vocab.txt" --out "$out/run"
+check pretrain-learned text pretrain $small $steps --corpus "$in/text" --vocab_size 100 --model "$all/config.json" --out "$out/run"
+check pretrain-eval text pretrain $small $steps --corpus "$all/new" --eval_corpus "$in/text" --model "$all/config.json" --vocab_file "$all/vocab.txt" \
+	--out "$out/run"
+check pretrain-mixture shards pretrain $small $steps --data "$in/shards/x:0.5" "$all/shards/x:0.5" --model "$all/config.json" --vocab_file "$all/vocab.txt" \
+	--out "$out/run"
+check pretrain-remap base pretrain $small $steps --corpus "$all/text" --init_checkpoint "$in/base/final" --vocab_file "$all/vocab.txt" --remap_vocab \
+	--out "$out/run"
+check evaluate-instances x.instances evaluate $machine --model "$all/base" --input_file "$in/x.instances" --json
+check evaluate-data shards evaluate $machine --model "$all/base" --data "$in/shards/x" --max_seq_length 32 --eval_instances 64 --json
+check evaluate-test dev.tsv evaluate $machine --model "$all/tuned" --test "$in/dev.tsv" --json
+check mine pairs.jsonl mine $machine --model "$all/vectors" --train "$in/pairs.jsonl" --out "$out/mined"
+check mine-model vectors mine $machine --model "$in/vectors" --train "$all/pairs.jsonl" --out "$out/mined"
+check mine-vectors documents.npy mine $machine --model "$all/vectors" --corpus_vectors "$in/documents.npy" --train "$all/pairs.jsonl" --out "$out/mined"
+check mine-reranker reranker mine $machine --model "$all/vectors" --reranker "$in/reranker" --train "$all/pairs.jsonl" --output_scores --out "$out/mined"
+check retrieval beir evaluate $machine --model "$all/vectors" --retrieval "$in/beir" --json
+check retrieval-model vectors evaluate $machine --model "$in/vectors" --retrieval "$all/beir" --json
 echo "$changes changes, $refused of them refused"
 exit $failed
