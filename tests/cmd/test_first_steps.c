@@ -64,6 +64,10 @@ static void models_that_are_not_there(void **state)
 	for (size_t i = 0; i < sizeof mistyped / sizeof *mistyped; i++)
 		assert_program(2, "tiny|mini", "pretrain --corpus %s --out %s/x --model %s", corpus, test_folder, mistyped[i]);
 	assert_said("hf:nobody/mine downloads it");
+	/* The folder that the run itself makes is not meant. */
+	assert_program(2, "no such file", "pretrain --corpus %s --out %s/run-9 --init_checkpoint %s/run-8", corpus, test_folder,
+		       test_folder);
+	assert_null(strstr(program_errors.data, "did you mean"));
 	assert_program(2, "hint: give a model folder, ", "pretrain --corpus %s --out %s/x --init_checkpoint nobody/mine", corpus,
 		       test_folder);
 }
