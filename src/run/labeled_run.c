@@ -180,7 +180,8 @@ static enum status do_without_dev(const struct labeled_run *labeled)
 			     : run->values->length.early_stopping_patience > 0 ? "early_stopping_patience"
 									       : NULL;
 	if (!option) {
-		log_warning("no dev set: the model is not evaluated (give --dev)");
+		if (!options_given(&run->options, "do_eval"))
+			log_warning("no dev set: the model is not evaluated (give --dev)");
 		return OK;
 	}
 	return error_hinted(error_set(ERR_USAGE, "--%s: there is no dev set", option), "give --dev FILE: its scores decide");
