@@ -259,7 +259,10 @@ static void hint_stray(const struct command *command, const struct options *opti
 	if (command->foreign && text_ends_with(argument, ".json") && file_exists(argument))
 		error_hint("to read the options from this file, give --config %s", argument);
 	else if (input && file_exists(argument))
-		error_hint("did you mean --%s %s?", input, argument);
+		error_hint("did you mean --%s %s%s?", input, argument,
+			   options_find(options, "corpus") >= 0 && options_find(options, "test") >= 0
+				   ? " or, for a fine-tuned model, --test"
+				   : "");
 	else
 		error_hint("`bertc help %s` shows the usage", command->text->name);
 }

@@ -6,6 +6,7 @@
 #define METRICS_WHY "metrics.jsonl in the run folder, --out, records every logged step as a JSON object"
 #define LABEL_WHY "only a label; --model sets the architecture"
 #define UPLOAD_WHY "--out is a folder; its final/ can be uploaded as it is"
+#define TOKEN_WHY "HF_TOKEN in the environment gives access to private models of the Hub"
 #define LOADER_WHY "data loading uses one thread in addition to --threads"
 #define MEMORY_WHY "memory is planned before the run starts; a smaller --micro_batch_tokens needs less"
 #define KERNELS_WHY "kernels are fused and compiled into the program"
@@ -50,15 +51,16 @@ const struct option_foreign training_foreign[] = {
 	{.name = "bert_model", .kind = FOREIGN_VALUE, .answer = FOREIGN_IGNORED, .why = LABEL_WHY, .program = NVIDIA_PYTORCH},
 
 	/* Of transformers' examples and its Trainer, of versions 4 and 5: models and their files. */
-	VALUE_LEFT_OUT("cache_dir", "nothing is downloaded or kept between runs"),
+	VALUE_LEFT_OUT("cache_dir", "models of the Hub are in huggingface_hub's cache; HF_HUB_CACHE names another folder for it"),
 	FLAG_LEFT_OUT("overwrite_cache", "nothing is kept between runs that would have to be redone"),
 	FLAG_REFUSED("push_to_hub hub_private_repo hub_always_push", UPLOAD_WHY),
 	VALUE_LEFT_OUT("hub_model_id hub_token hub_strategy hub_revision push_to_hub_model_id push_to_hub_organization "
 		"push_to_hub_token", UPLOAD_WHY),
 	FLAG_LEFT_OUT("use_fast_tokenizer use_slow_tokenizer", "there is one tokenizer, whose ids are those of both"),
-	VALUE_LEFT_OUT("model_revision token", "models are folders on this machine"),
-	FLAG_LEFT_OUT("trust_remote_code use_auth_token low_cpu_mem_usage", "models are folders on this machine"),
-	VALUE_REFUSED_BUT("model_type", "bert", "models are BERTs; --model names one"),
+	VALUE_REFUSED_BUT("model_revision", "main", "--model hf:OWNER/NAME@REVISION names a revision of a model of the Hub"),
+	VALUE_LEFT_OUT("token", TOKEN_WHY),
+	FLAG_LEFT_OUT("use_auth_token", TOKEN_WHY),
+	FLAG_LEFT_OUT("trust_remote_code", "code in a model's folder is never run"),
 	VALUE_REFUSED_BUT("torch_dtype dtype", "auto float32",
 		"training always keeps the weights in fp32; --precision sets the numbers to compute in"),
 	VALUE_REFUSED("neftune_noise_alpha", "no noise is added to the embeddings; --hidden_dropout_prob sets their dropout"),
@@ -96,7 +98,8 @@ const struct option_foreign training_foreign[] = {
 	FLAG_LEFT_OUT("torch_compile jit_mode_eval use_ipex use_liger_kernel", KERNELS_WHY),
 	VALUE_LEFT_OUT("torch_compile_backend torch_compile_mode torchdynamo liger_kernel_config attn_implementation",
 		KERNELS_WHY),
-	FLAG_LEFT_OUT("checkpoint_activations activation_checkpointing gradient_checkpointing recompute_activations", MEMORY_WHY),
+	FLAG_LEFT_OUT("checkpoint_activations activation_checkpointing gradient_checkpointing recompute_activations "
+		"low_cpu_mem_usage", MEMORY_WHY),
 	VALUE_LEFT_OUT("activation_checkpointing_kwargs gradient_checkpointing_kwargs eval_accumulation_steps "
 		"torch_empty_cache_steps", MEMORY_WHY),
 	FLAG_REFUSED("use_mps_device", "bertc has no back end for Apple's GPUs; --device selects cpu or cuda"),

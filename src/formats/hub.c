@@ -523,9 +523,10 @@ enum status hub_fetch(const char *name, bool update, const struct fetch_settings
 	TRY(read_commit(&model));
 	TRY(look_up(&model, &usable, &whole));
 	if (is_offline() && !usable)
-		return error_hinted(error_set(ERR_RESOURCE, "%s%s is not in the cache '%s', and HF_HUB_OFFLINE is set",
-					      HUB_PREFIX, name, model.folder),
-				    "unset it, or run `bertc download %s` where there is a network and copy the cache", name);
+		return error_hinted(
+			error_set(ERR_RESOURCE, "%s%s is not in the cache '%s', and HF_HUB_OFFLINE is set", HUB_PREFIX, name,
+				  model.folder),
+			"unset it, or run `bertc download " HUB_PREFIX "%s` where there is a network and copy the cache", name);
 	if (is_offline() && !whole)
 		log_warning("%s: taken from the cache '%s' without asking the Hub whether files are missing there", name,
 			    model.folder);

@@ -104,7 +104,7 @@ enum status text_check(const char *name, int64_t line, const char *text, size_t 
 				error_set(ERR_DATA, "'%s', line %lld: %s at byte %zu of the line", name, (long long)line,
 					  text[at] ? "invalid UTF-8" : "a NUL byte", at - line_start + 1);
 			if (text[at])
-				error_hint("if the file is in another encoding, convert it: iconv -f LATIN1 -t UTF-8 FILE > "
+				error_hint("if the file is in another encoding, convert it: iconv -f CP1252 -t UTF-8 FILE > "
 					   "NEW_FILE; --on_bad_record skip leaves such records out and counts them");
 			return status;
 		}

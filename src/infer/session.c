@@ -100,7 +100,7 @@ enum status session_needs_words(const char *model)
 	if (config.architecture && task_of_architecture(config.architecture, config.problem_type, config.label_count)) {
 		status = error_set(ERR_USAGE, "'%s' is a fine-tuned model (%s) and cannot predict words", model,
 				   config.architecture);
-		error_hint("use the pre-trained model it was made from, or bertc predict");
+		error_hint("use the pre-trained model it was made from, or bertc predict and bertc evaluate --test");
 	}
 	if (status == OK)
 		status = check_words(model, config.architecture);

@@ -56,7 +56,8 @@ static enum status run(const struct text_pass *pass, const struct encoder_wish *
 	struct encoder_answers answers = {0};
 	struct progress progress;
 	enum status status = OK;
-	progress_start(&progress, pass->title, 0, count, "texts");
+	if (pass->title)
+		progress_start(&progress, pass->title, 0, count, "texts");
 	for (int64_t first = 0; first < count && status == OK; first += SLICE_TEXTS) {
 		int64_t some = count - first < SLICE_TEXTS ? count - first : SLICE_TEXTS;
 		status = stop_check();
@@ -64,9 +65,11 @@ static enum status run(const struct text_pass *pass, const struct encoder_wish *
 			status = name_text(run_slice(pass, wish, inputs + first, some, &answers), first);
 		if (status == OK)
 			status = take(pass->model, &answers, first, some, out);
-		progress_update(&progress, first + some, NULL);
+		if (pass->title)
+			progress_update(&progress, first + some, NULL);
 	}
-	progress_finish(&progress);
+	if (pass->title)
+		progress_finish(&progress);
 	encoder_answers_release(&answers);
 	return status;
 }

@@ -10,7 +10,7 @@
 
 struct text_pass {
 	struct text_model *model; /* borrowed */
-	const char *title;        /* of the progress bar */
+	const char *title;        /* of the progress bar; NULL: none is shown, as where the caller shows one */
 	const char *prompt;       /* of vectors; NULL or "": none */
 };
 

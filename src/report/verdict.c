@@ -97,6 +97,7 @@ struct standing {
 	double least;       /* a change of the deciding measure that counts */
 	bool below;         /* the deciding score does not beat its baseline */
 	bool below_words;   /* words alone are better */
+	bool above_words;   /* words alone are worse */
 	enum course course;
 	struct point best, before; /* of the evaluations: the best one; the last but one */
 };
@@ -186,9 +187,11 @@ static struct standing look(const struct verdict_facts *facts)
 	measure_trend(&standing);
 	find_course(&standing);
 	standing.below = !beats_baseline(&standing);
-	if (standing.decides && isfinite(standing.decides->levels[REPORT_ALONE].value) && isfinite(standing.score))
-		standing.below_words = measure_is_better(standing.decides->direction,
-							 standing.decides->levels[REPORT_ALONE].value, standing.score, 0);
+	if (standing.decides && isfinite(standing.decides->levels[REPORT_ALONE].value) && isfinite(standing.score)) {
+		double words = standing.decides->levels[REPORT_ALONE].value;
+		standing.below_words = measure_is_better(standing.decides->direction, words, standing.score, 0);
+		standing.above_words = measure_is_better(standing.decides->direction, standing.score, words, 0);
+	}
 	return standing;
 }
 
@@ -205,7 +208,7 @@ static bool is_better_than_at_first(const struct standing *standing)
 	return false;
 }
 
-/* For tasks without any baseline: compares with how the run began. */
+/* For tasks without any baseline: compares with how the run began, and with words alone. */
 static enum verdict_grade grade_by_beginning(const struct standing *standing)
 {
 	const struct history *history = standing->facts->history;
@@ -213,7 +216,7 @@ static enum verdict_grade grade_by_beginning(const struct standing *standing)
 	double begin = history->steps.count ? history_value(&history->steps, 0, loss) : NAN, gain = begin - standing->train;
 	if (standing->is_level)
 		return GRADE_LEVEL;
-	if (gain < BEGUN_LOSS * begin && !is_better_than_at_first(standing))
+	if (gain < BEGUN_LOSS * begin && !is_better_than_at_first(standing) && !standing->above_words)
 		return GRADE_NOT_YET;
 	return gain >= LEARNED_PART * begin ? GRADE_LEARNED : GRADE_BEGUN;
 }

@@ -42,7 +42,7 @@ const struct option labeled_rows[] = {
 	{ROW(class_weights, ROLE_RESULT, "WEIGHTS"),
 	 .help = "class weights in the loss: label:weight,label:weight,..., or balanced; with several labels, weights of the "
 	 "examples that have a label"},
-	{ROW(label_smoothing, ROLE_RESULT, "E"), .range = "0..0.99", .fallback = "0",
+	{ROW(label_smoothing, ROLE_RESULT, "E"), .alias = "label_smoothing_factor", .range = "0..0.99", .fallback = "0",
 	 .help = "spread this share of each class label evenly over all classes, so that the model becomes less certain"},
 	{ROW(negative_label, ROLE_RESULT, "LABEL"), .help = "the class that means \"no relation\", which micro F1 leaves out"},
 	{ROW(metric, ROLE_RESULT, "NAME"), .alias = "metric_for_best_model",

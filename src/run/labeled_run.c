@@ -180,7 +180,8 @@ static enum status do_without_dev(const struct labeled_run *labeled)
 			     : run->values->length.early_stopping_patience > 0 ? "early_stopping_patience"
 									       : NULL;
 	if (!option) {
-		log_warning("no dev set: the model is not evaluated (give --dev)");
+		if (!options_given(&run->options, "do_eval"))
+			log_warning("no dev set: the model is not evaluated (give --dev)");
 		return OK;
 	}
 	return error_hinted(error_set(ERR_USAGE, "--%s: there is no dev set", option), "give --dev FILE: its scores decide");
@@ -289,9 +290,11 @@ static enum status find_task(struct labeled_run *labeled)
 	TRY(task_state_open(state, task, task_options_of(&given->own, task)));
 	TRY(folds_check(&given->folds, state));
 	if (given->folds.folds > 0 && (given->dev.count > 0 || given->on_bad_record == SKIP_BAD_RECORD))
-		return error_set(ERR_USAGE,
-				 "--folds and --%s do not go together: the folds are the dev sets, and each row is in one",
-				 given->dev.count > 0 ? "dev" : "on_bad_record skip");
+		return error_hinted(
+			error_set(ERR_USAGE,
+				  "--folds and --%s do not go together: the folds are the dev sets, and each row is in one",
+				  given->dev.count > 0 ? "dev" : "on_bad_record skip"),
+			given->dev.count > 0 ? "leave --dev out" : "take rows that cannot be used out of the files");
 	TRY(windows_check(given->windows.long_texts, state));
 	if (given->own.squad.doc_stride > 0 && task->reads_windows && given->windows.long_texts <= WINDOWS_NONE)
 		return error_hinted(error_set(ERR_USAGE, "--doc_stride has no effect without --long_texts"),

@@ -28,7 +28,7 @@ static struct served_model *named_model(const struct models *models, const struc
 		return NULL;
 	}
 	list_names(models, -1, &names);
-	api_fail(error, FAULT_MODEL, "model", "there is no model '%.100s' here: there is %s", request->model,
+	api_fail(error, FAULT_MODEL, "model", "there is no model '%.100s' here; this server has %s", request->model,
 		 buffer_string(&names));
 	buffer_release(&names);
 	return NULL;

@@ -44,7 +44,7 @@ static void warn_lines(const struct noted_lines *lines, const char *path, const 
 		return;
 	for (int64_t i = 0; i < lines->count && i < 3; i++)
 		buffer_format(&text, "%s%lld", i ? ", " : "", (long long)lines->first[i]);
-	log_warning("'%s': %s (line %s%s)", path, what, buffer_string(&text), lines->count > 3 ? ", ..." : "");
+	log_warning_once("'%s': %s (line %s%s)", path, what, buffer_string(&text), lines->count > 3 ? ", ..." : "");
 	buffer_release(&text);
 }
 
@@ -185,7 +185,7 @@ static enum status vocab_parse(struct vocab *out, const char *path, const char *
 	char *bytes;
 
 	if (size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) {
-		log_warning("'%s': begins with a byte order mark, which is left out", path);
+		log_warning_once("'%s': begins with a byte order mark, which is left out", path);
 		text += 3;
 		size -= 3;
 	}

@@ -11,8 +11,18 @@
 #include "base/path.h"
 #include "base/text.h"
 
-/* OWNER/NAME, or NAME alone, such as all-MiniLM-L6-v2. If there is a folder OWNER, a path in it is meant; and a name that ends
- * like a file's is not a model's. */
+/* The models that the Hub has under a name without an owner. */
+static bool has_no_owner(const char *name)
+{
+	static const char *const stems[] = {"bert-", "distilbert-", "roberta-", "xlm-roberta-", "camembert-"};
+	for (size_t i = 0; i < sizeof stems / sizeof *stems; i++)
+		if (strncmp(name, stems[i], strlen(stems[i])) == 0)
+			return true;
+	return false;
+}
+
+/* OWNER/NAME, or NAME alone, such as all-MiniLM-L6-v2 or roberta-base. If there is a folder OWNER, a path in it is meant; and a
+ * name that ends like a file's is not a model's. */
 static bool looks_like_hub_name(const char *path)
 {
 	static const char *const suffixes[] = {".json", ".txt", ".bin", ".pt", ".safetensors", ".ckpt", ".index"};
@@ -25,20 +35,10 @@ static bool looks_like_hub_name(const char *path)
 	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
 		if (text_ends_with(name, suffixes[i]))
 			return false;
-	if (name == path) /* a mistyped name of a file is more likely, unless it is made of several words */
-		return strchr(name, '-') != strrchr(name, '-');
+	if (name == path) /* a mistyped name of a file is more likely, as bert-base is, unless it is made of several words */
+		return strchr(name, '-') != strrchr(name, '-') || (has_no_owner(name) && strncmp(name, "bert-", 5) != 0);
 	snprintf(folder, sizeof folder, "%.*s", (int)owner, path);
 	return !file_exists(folder);
-}
-
-/* The models that the Hub has under a name without an owner. */
-static bool has_no_owner(const char *name)
-{
-	static const char *const stems[] = {"bert-", "distilbert-", "roberta-", "xlm-roberta-", "camembert-"};
-	for (size_t i = 0; i < sizeof stems / sizeof *stems; i++)
-		if (strncmp(name, stems[i], strlen(stems[i])) == 0)
-			return true;
-	return false;
 }
 
 void published_hint(const char *path, const char *advice)

@@ -509,6 +509,8 @@ static void mined_negatives_are_learned(void **state)
 		       "mine --model %s/pairs --reranker %s/rank --max_score 2 --train %s/pairs.tsv --corpus %s/texts.tsv --out "
 		       "%s/mined.jsonl --precision fp32 --threads 1",
 		       test_folder, test_folder, test_folder, test_folder, test_folder);
+	assert_said("reranking: 96 queries");
+	assert_null(strstr(buffer_string(&program_errors), "(null)")); /* a bar within the bar, without a title */
 	forget("mined");
 	assert_program(0, "taken as triplets: anchor; what belongs to it: positive; what does not: negatives",
 		       SHORT("mined", "mined.jsonl", ""));

@@ -34,6 +34,7 @@ static void a_folder_that_answers(void **state)
 			       "finetune --task classification --few_shot " COMMON FEEDBACK "--num_train_steps 2 --out %s/few",
 			       test_folder, test_folder);
 		assert_printed("examples                  150");
+		assert_null(strstr(buffer_string(&program_errors), "no dev set"));
 		read_weights("few/final/model.safetensors", i == 0 ? &first : &second);
 	}
 	assert_int_equal(first.size, second.size);

@@ -49,6 +49,7 @@ static void models_that_are_not_there(void **state)
 			       "%s --model https://huggingface.co/intfloat/e5-base", commands[i]);
 		assert_program(2, "hf:OWNER/all-MiniLM-L6-v2 downloads it", "%s --model all-MiniLM-L6-v2", commands[i]);
 		assert_program(2, "hf:bert-base-chinese downloads it", "%s --model bert-base-chinese", commands[i]);
+		assert_program(2, "hf:roberta-base downloads it", "%s --model roberta-base", commands[i]);
 		assert_program(2, "give a run folder", "%s --model tests/e5-base", commands[i]);
 		assert_program(2, "give a run folder", "%s --model run-3", commands[i]);
 		assert_program(2, "bertc download ADDRESS", "%s --model https://example.org/bert.tar.gz", commands[i]);
@@ -63,6 +64,10 @@ static void models_that_are_not_there(void **state)
 	for (size_t i = 0; i < sizeof mistyped / sizeof *mistyped; i++)
 		assert_program(2, "tiny|mini", "pretrain --corpus %s --out %s/x --model %s", corpus, test_folder, mistyped[i]);
 	assert_said("hf:nobody/mine downloads it");
+	/* The folder that the run itself makes is not meant. */
+	assert_program(2, "no such file", "pretrain --corpus %s --out %s/run-9 --init_checkpoint %s/run-8", corpus, test_folder,
+		       test_folder);
+	assert_null(strstr(program_errors.data, "did you mean"));
 	assert_program(2, "hint: give a model folder, ", "pretrain --corpus %s --out %s/x --init_checkpoint nobody/mine", corpus,
 		       test_folder);
 }
@@ -144,6 +149,7 @@ static void files_without_an_option(void **state)
 		assert_said("did you mean --corpus ");
 	}
 	assert_program(2, "did you mean --train ", "finetune %s", test_path("train.tsv"));
+	assert_program(2, " or, for a fine-tuned model, --test?", "evaluate %s", test_path("train.tsv"));
 	assert_program(2, "`bertc help vocab` shows the usage", "vocab nothing.txt");
 	assert_ok(file_write(test_path("args.json"), arguments, strlen(arguments)));
 	assert_program(2, "give --config ", "pretrain %s", test_path("args.json"));

@@ -289,11 +289,11 @@ static void values_that_change_the_result_are_refused(void **state)
 		{"--eval_delay 2", "--eval_steps"},
 		{"--train_sampling_strategy sequential", "--shuffle false"},
 		{"--lr_scheduler_kwargs {\\\"num_cycles\\\":3}", "--min_learning_rate"},
-		{"--model_type roberta", "models are BERTs"},
+		{"--model_type roberta", "config.json"},
+		{"--model_revision v2", "--model hf:OWNER/NAME@REVISION"},
 		{"--neftune_noise_alpha 5", "--hidden_dropout_prob"},
 		{"--ignore_data_skip", "resumed"},
 		{"--split_batches", "--per_device_train_batch_size"},
-		{"--label_smoothing_factor 0.1", "cross entropy"},
 	};
 	static const char *const commands_[] = {"pretrain", "finetune"};
 	for (size_t c = 0; c < 2; c++) {
@@ -305,7 +305,7 @@ static void values_that_change_the_result_are_refused(void **state)
 		assert_program(
 			0, "",
 			"%s --out %s/x --torch_dtype auto --eval_delay 0 --train_sampling_strategy random --ignore_data_skip "
-			"False --model_type bert --lr_scheduler_type constant_with_warmup --print_config",
+			"False --model_type bert --model_revision main --lr_scheduler_type constant_with_warmup --print_config",
 			commands_[c], test_folder);
 		assert_printed("schedule = constant");
 		assert_program(0, "", "%s --out %s/x --lr_scheduler_type cosine_with_restarts --print_config", commands_[c],
@@ -319,6 +319,9 @@ static void values_that_change_the_result_are_refused(void **state)
 	assert_program(2, "--pair_column", "finetune --out %s/x --text_column_names premise,hypothesis", test_folder);
 	assert_program(0, "", "finetune --out %s/x --do_regression --print_config", test_folder);
 	assert_printed("task = regression");
+	assert_program(0, "", "finetune --out %s/x --label_smoothing_factor 0.1 --print_config", test_folder);
+	assert_printed("label_smoothing = 0.1");
+	assert_program(2, "cross entropy", "pretrain --out %s/x --label_smoothing_factor 0.1", test_folder);
 	assert_program(2, "--hidden_size", "pretrain --out %s/x --config_overrides n_layer=4", test_folder);
 }
 

@@ -234,7 +234,8 @@ static void test_files_left_by_others(void **state)
 	assert_int_equal(lists, 1);
 	assert_content(SNAPSHOTS COMMIT "/1_Pooling/config.json", files[4].body);
 	setenv("HF_HUB_OFFLINE", "1", 1);
-	assert_error(ERR_RESOURCE, "HF_HUB_OFFLINE is set", hub_fetch("some/other", false, &settings, folder));
+	assert_error(ERR_RESOURCE, "HF_HUB_OFFLINE is set", hub_fetch("other", false, &settings, folder));
+	assert_non_null(strstr(error_last()->hint, "`bertc download hf:other`"));
 }
 
 static void test_refusals(void **state)

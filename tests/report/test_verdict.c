@@ -346,6 +346,16 @@ static void test_baselines(void **state)
 	made.finished = false;
 	verdict = judge(&task, &made);
 	assert_int_equal(verdict.grade, GRADE_LEARNED);
+
+	/* A model that knew the task before, and hardly changes. */
+	column->levels[0].value = NAN;
+	column->levels[REPORT_ALONE] = (struct report_level){"words alone", 0.7};
+	made = (struct made){.steps = 10, .evaluate_every = 10, .first = 5, .share = 0.9, .finished = true};
+	verdict = judge(&task, &made);
+	assert_string_equal(verdict.headline, "Finished: it has begun to learn");
+	made.share = 0.7;
+	verdict = judge(&task, &made);
+	assert_string_equal(verdict.headline, "Finished before it began to learn");
 }
 
 /* Only the second half counts, and only the current phase. */

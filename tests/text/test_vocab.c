@@ -93,6 +93,9 @@ static void test_oddities_are_said(void **state)
 	assert_ok(read_text(&vocab, SPECIAL "a\na\na\na\na\n", &log));
 	assert_non_null(strstr(buffer_string(&log), "(line 7, 8, 9, ...)"));
 	vocab_release(&vocab);
+	assert_ok(read_text(&vocab, SPECIAL "a\na\na\na\na\n", &log)); /* as commands do that read a file twice */
+	assert_null(strstr(buffer_string(&log), "(line 7"));
+	vocab_release(&vocab);
 	buffer_release(&log);
 }
 

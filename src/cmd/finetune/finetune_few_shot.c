@@ -139,6 +139,8 @@ static enum status derive(const struct few_shot *self, enum few_shot_part part, 
 		if (!options_given(self->options, usual[i][0]))
 			TRY(options_set(out, usual[i][0], usual[i][1], ORIGIN_COMMAND));
 	TRY(options_set(out, "task", "embedding", ORIGIN_COMMAND));
+	options_forget(out, "do_eval");
+	TRY(options_set(out, "do_eval", "false", ORIGIN_COMMAND)); /* its dev set scores the classifier */
 	TRY(options_set(out, "train", self->pairs, ORIGIN_COMMAND));
 	options_forget(out, "model");
 	TRY(options_set(out, "model", given->labeled.model, ORIGIN_COMMAND));

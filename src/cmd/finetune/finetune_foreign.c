@@ -12,6 +12,7 @@ const struct option_foreign finetune_foreign[] = {
 	FLAG_LEFT_OUT("skip_cache", "the examples are read again in every run"),
 
 	/* Model */
+	VALUE_REFUSED_BUT("model_type", "bert", "--model names the model, whose config.json has its type"),
 	VALUE_REFUSED("config_name", "--config_file names a config.json"),
 	VALUE_REFUSED("tokenizer_name", "--vocab_file names a vocabulary"),
 	FLAG_LEFT_OUT("ignore_mismatched_sizes", "a head with other classes is replaced by a new one, with a message"),
@@ -42,8 +43,6 @@ const struct option_foreign finetune_foreign[] = {
 	VALUE_LEFT_OUT("save_strategy logging_strategy evaluation_strategy eval_strategy",
 		"use --save_checkpoints_steps, --log_steps and --eval_steps; by default bertc saves and evaluates after every "
 		"epoch"),
-	VALUE_REFUSED_BUT("label_smoothing_factor", "0 0.0",
-		"the loss is plain cross entropy; --class_weights sets weights of the classes"),
 
 	/* Machine and reports */
 	VALUE_REFUSED("dataset_name dataset_config_name",

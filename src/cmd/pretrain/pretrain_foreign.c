@@ -20,6 +20,7 @@ const struct option_foreign pretrain_foreign[] = {
 		"final is the model of the last step; the best checkpoint is kept as well, as best in the run folder"),
 
 	/* Model */
+	VALUE_REFUSED_BUT("model_type", "bert", "--form sets the type of a new model; others have it in their config.json"),
 	VALUE_REFUSED("config_name", "--model names a config.json, or a size such as base"),
 	VALUE_REFUSED("config_overrides",
 		"the sizes of a new model are options: --num_hidden_layers, --hidden_size, --num_attention_heads, "

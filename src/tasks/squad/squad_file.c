@@ -527,7 +527,8 @@ static bool begins_as_json(const char *text)
 static enum status refuse_file(const struct reader *reader)
 {
 	return error_hinted(error_set(ERR_DATA, "'%s' holds no questions about paragraphs: these come as JSON", reader->name),
-			    "give a file in SQuAD's form, or a JSON object for each question with context, question and answers");
+			    "give a file in SQuAD's form, or a JSON object for each question with context and question (and "
+			    "answers, to train on it or to score it)");
 }
 
 static enum status take_file(struct reader *reader, const struct buffer *text)
