@@ -385,8 +385,7 @@ enum status example_set_read(struct example_set *set, const char *path, const st
 enum status example_set_add(struct example_set *set, const char *text, const char *pair)
 {
 	TRY(memory_grow(&set->examples, &set->capacity, set->count + 1, sizeof *set->examples, "examples"));
-	set->examples[set->count] =
-		(struct example_text){.text = text, .pair = pair, .file = "the request", .line = set->count + 1};
+	set->examples[set->count] = (struct example_text){.text = text, .pair = pair, .line = set->count + 1};
 	set->count++;
 	return OK;
 }

@@ -21,7 +21,7 @@ struct example_text {
 	bool lists_labels; /* `label` is a list in JSON: it was one in a JSON file, or was made from columns of 0 and 1 */
 	const char *id;    /* NULL: it has none */
 	bool id_is_number; /* it was a number in JSON */
-	const char *file;
+	const char *file;  /* NULL: a text in memory, whose number is `line` */
 	int64_t line;
 	/* Range of `choices`. TASK_INPUT_CHOICES: sequence i consists of text and choices[first_choice + i]. TASK_INPUT_DIALOGUE:
 	 * what was said before the text, oldest first. */

@@ -65,7 +65,8 @@ void mention_form_describe(const struct mention_form *form, struct buffer *out)
 static enum status mark_error(const struct example_text *example, const char *what, const char *mark, const char *other)
 {
 	return error_hinted(
-		error_set(ERR_DATA, "'%s', line %" PRId64 ": %s '%s'%s%s%s", example->file, example->line, what, mark,
+		error_set(ERR_DATA, "%s%s%s %" PRId64 ": %s '%s'%s%s%s", example->file ? "'" : "",
+			  example->file ? example->file : "", example->file ? "', line" : "text", example->line, what, mark,
 			  other ? " behind '" : "", other ? other : "", other ? "'" : ""),
 		"each text of a relation has two mentions with markers around them, such as << >> and [[ ]]; --markers names "
 		"others");

@@ -100,6 +100,8 @@ static void markers_of_a_person(void **state)
 	}
 	struct example_text none = text_of("a # c #");
 	assert_error(ERR_DATA, "line 7: the text has no marker '$'", mentions_find(&none, &form, &marked));
+	none.file = NULL;
+	assert_error(ERR_DATA, "text 7: the text has no marker '$'", mentions_find(&none, &form, &marked));
 	marked_text_release(&marked);
 	static const char *const wrong[] = {"", "a", "a,b,c", "a,b,c,d,e", "a,b,a,b", "a,,c,d", "a,b b,c,d", "a,b,c,"};
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
