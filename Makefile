@@ -308,6 +308,7 @@ $(BUILD)/%.o: src/%.c $(BUILD)/flags | $(CHECKED)
 	@mkdir -p $(@D)
 	$(SAY) compile $<
 	$(COMPILE) -c -o $@ $<
+$(BUILD)/cmd/recipes.o: recipes/original.conf recipes/fast.conf
 
 # The vectorizer of gcc 12 for arm64 fails on sums in these files and in tests.
 ifneq ($(ARM64),)

@@ -26,8 +26,7 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 programs=$work/programs
-mkdir -p "$programs/tests/gpu" "$programs/bench" "$programs/demo" "$programs/old/bench" "$work/lib" "$work/share/bertc" "$folder"
-cp -R recipes "$work/share/bertc/" # where the program looks for --recipe
+mkdir -p "$programs/tests/gpu" "$programs/bench" "$programs/demo" "$programs/old/bench" "$work/lib" "$folder"
 strip -o "$programs/bertc" "$BUILD/$bertc"
 strip -o "$programs/tests/gpu/test_operations" "$BUILD/$operations"
 for test in few_rows nccl; do

@@ -207,9 +207,9 @@ MUST_USE enum status options_require(struct options *options, const char *name, 
 /* Sets the first problem as the thread's last error and returns its status; OK if there is none. */
 MUST_USE enum status options_problem_status(const struct options *options);
 
-/* Sets options from a recipe: a config file without sections whose values override only defaults. Errors in it are recorded as
- * problems. */
-MUST_USE enum status options_read_recipe(struct options *options, const char *path);
+/* Sets options from the text of a recipe: a config file without sections whose values override only defaults. Errors in it are
+ * recorded as problems. */
+MUST_USE enum status options_read_recipe(struct options *options, const char *name, const char *text);
 
 /* Sets one option from text, with its origin, unless an origin of higher precedence has set it. For a list, the value is appended
  * if the origin is the same, and replaces the list if the new origin takes precedence. The text is copied. */

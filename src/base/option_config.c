@@ -264,31 +264,39 @@ static enum status config_lines(struct config *config, const char *path, struct 
 	return OK;
 }
 
-static enum status read_config(struct options *options, const char *path, enum option_origin origin)
+static enum status read_text(struct options *options, const char *path, struct buffer *text, enum option_origin origin)
+{
+	struct config config = {.options = options, .path = path, .origin = origin, .section = -1};
+	enum status status;
+	TRY(memory_new(&config.seen, options->count, sizeof *config.seen, "the options"));
+	const char *start = buffer_string(text) + strspn(buffer_string(text), " \t\r\n");
+	status = *start == '{' ? config_json(&config, path, text) : config_lines(&config, path, text);
+	free(config.seen);
+	return status;
+}
+
+enum status option_config_read(struct options *options, const char *path)
 {
 	struct buffer text = {0};
-	struct config config = {.options = options, .path = path, .origin = origin, .section = -1};
 	enum status status;
 	TRY_GOTO(file_read(path, CONFIG_LIMIT, &text), done);
 	if (text.size >= 3 && !memcmp(text.data, "\xEF\xBB\xBF", 3)) { /* the byte order mark that Windows editors write */
 		text.size -= 3;
 		memmove(text.data, text.data + 3, text.size + 1);
 	}
-	TRY_GOTO(memory_new(&config.seen, options->count, sizeof *config.seen, "the options"), done);
-	const char *start = buffer_string(&text) + strspn(buffer_string(&text), " \t\r\n");
-	status = *start == '{' ? config_json(&config, path, &text) : config_lines(&config, path, &text);
+	status = read_text(options, path, &text, ORIGIN_FILE);
 done:
-	free(config.seen);
 	buffer_release(&text);
 	return status;
 }
 
-enum status option_config_read(struct options *options, const char *path)
+enum status options_read_recipe(struct options *options, const char *name, const char *text)
 {
-	return read_config(options, path, ORIGIN_FILE);
-}
-
-enum status options_read_recipe(struct options *options, const char *path)
-{
-	return read_config(options, path, ORIGIN_RECIPE);
+	struct buffer copy = {0};
+	buffer_text(&copy, text);
+	enum status status = buffer_status(&copy);
+	if (status == OK)
+		status = read_text(options, name, &copy, ORIGIN_RECIPE);
+	buffer_release(&copy);
+	return status;
 }

@@ -1,49 +1,29 @@
-/* Finds a recipe's file near the program and reads it into the options. */
+/* The recipes' texts, which are part of the program, and how one is read into the options. */
 #include "cmd/recipes.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/file.h"
+/* The file recipes/NAME.conf as a string. A program that is copied alone has its recipes, and never those of another version. */
+#define RECIPE(name)                                                                                                             \
+	extern const char recipe_##name[];                                                                                       \
+	__asm__(".pushsection .rodata\nrecipe_" #name ": .incbin \"recipes/" #name ".conf\"\n.byte 0\n.popsection")
+RECIPE(original);
+RECIPE(fast);
 
-/* Where recipes are, relative to the program's folder: in a release, in a source tree (build, build/emulated), installed. */
-static const char *const places[] = {"recipes", "../recipes", "../../recipes", "../share/bertc/recipes"};
-
-/* The folder of the running program. */
-static enum status program_folder(char out[PATH_BYTES])
-{
-	ssize_t size = readlink("/proc/self/exe", out, PATH_BYTES - 1);
-	if (size < 0)
-		return error_set_errno(ERR_RESOURCE, "cannot determine where this program is installed");
-	out[size] = '\0';
-	path_folder(out, out);
-	return OK;
-}
-
-static enum status find(const char *name, char out[PATH_BYTES])
-{
-	char folder[PATH_BYTES], below[64];
-	TRY(program_folder(folder));
-	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-		snprintf(below, sizeof below, "%s/%s.conf", places[i], name);
-		TRY(path_join(out, folder, below));
-		if (file_exists(out))
-			return OK;
-	}
-	return error_hinted(error_set(ERR_USAGE, "--recipe %s: '%s.conf' is not installed with this program", name, name),
-			    "it belongs in '%s/%s'; any config file can be read with --config FILE", folder, places[3]);
-}
+static const struct {
+	const char *name, *text;
+} recipes[] = {{"original", recipe_original}, {"fast", recipe_fast}};
 
 enum status recipes_read(struct options *options)
 {
-	char path[PATH_BYTES];
-	struct buffer name = {0};
+	struct buffer scratch = {0};
+	enum status status = OK;
 	if (options_origin(options, "recipe") == ORIGIN_DEFAULT)
 		return OK;
-	enum status status = find(options_value(options, "recipe", &name), path);
-	if (status == OK)
-		status = options_read_recipe(options, path);
-	buffer_release(&name);
+	const char *name = options_value(options, "recipe", &scratch);
+	for (size_t i = 0; i < sizeof recipes / sizeof *recipes && status == OK; i++)
+		if (strcmp(recipes[i].name, name) == 0)
+			status = options_read_recipe(options, recipes[i].name, recipes[i].text);
+	buffer_release(&scratch);
 	return status;
 }

@@ -1,5 +1,5 @@
 /* Recipes: named sets of settings that `--recipe NAME` places between an option's default and everything the user gives. A recipe
- * is a config file, NAME.conf, in the folder `recipes` of the source tree or of a release, or in share/bertc/recipes. */
+ * is a config file, recipes/NAME.conf of the source tree, whose text is part of the program. */
 #ifndef CMD_RECIPES_H
 #define CMD_RECIPES_H
 

@@ -486,10 +486,9 @@ static enum status resume(const char *record)
 static void recipes(void **state)
 {
 	static const char text[] = "learning_rate = 3e-4\nseed = 9  # why\nweight_decay = 0.02\n";
-	assert_ok(file_write(test_path("recipe"), text, strlen(text)));
 	again();
 	assert_ok(parse("--seed 5"));
-	assert_ok(options_read_recipe(&options, test_path("recipe")));
+	assert_ok(options_read_recipe(&options, "mine", text));
 	assert_true(settings.seed == 5 && settings.rate == 3e-4 && settings.decay == 0.02);
 	assert_int_equal(options_origin(&options, "learning_rate"), ORIGIN_RECIPE);
 	assert_false(options_given(&options, "learning_rate"));
@@ -497,8 +496,7 @@ static void recipes(void **state)
 	assert_true(settings.decay == 0.5 && settings.rate != 3e-4);
 	assert_int_equal(options_origin(&options, "learning_rate"), ORIGIN_DEFAULT);
 	again();
-	assert_ok(file_write(test_path("recipe"), "sed = 9\n", 8));
-	assert_ok(options_read_recipe(&options, test_path("recipe")));
+	assert_ok(options_read_recipe(&options, "mine", "sed = 9\n"));
 	assert_error(ERR_USAGE, "line 1: unknown option 'sed'", options_problem_status(&options));
 }
 

@@ -226,6 +226,9 @@ static void the_program_itself(void **state)
 	assert_int_equal(run("$B version | sed -n 's/^bertc //p' >$T/version; grep -m 1 '^## ' CHANGELOG.md | "
 			     "grep -qE \"^## $(cat $T/version) \\([0-9]{4}-[0-9]{2}-[0-9]{2}\\)$\""),
 			 0);
+	/* It needs no files beside it. */
+	assert_int_equal(run("cp $B $T/alone && $T/alone pretrain --recipe fast --print_config"), 0);
+	assert_non_null(strstr(out.data, "next_sentence = none  # recipe\n"));
 	assert_int_equal(run("$B --help"), 0);
 	assert_int_equal(run("$B hlep"), ERR_USAGE);
 	assert_string_equal(err.data, "bertc: unknown command 'hlep'\nhint: did you mean help?\n");
