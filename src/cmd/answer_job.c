@@ -1,13 +1,12 @@
 /* Runs an answer job: reads chunks of lines, writes their answers, and saves the note from which it can resume. */
 #include "cmd/answer_job.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/hash.h"
+#include "base/file_sample.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/pool.h"
@@ -44,31 +43,10 @@ struct run {
 	double started;
 };
 
-/* Places of a file that are compared. Weights of which an adapter changed a few, merged, differ in some of them. */
-#define SAMPLES 64
-#define SAMPLE_BYTES 4096
-
-/* Hash of pieces spread evenly over a file: files unpacked from archives often have the same time, and two models or versions of
- * a table the same size. */
-static uint64_t hash_sample(const char *path, const struct file_stamp *stamp)
-{
-	unsigned char bytes[SAMPLE_BYTES];
-	uint64_t hash = 0;
-	int64_t last = stamp->size > SAMPLE_BYTES ? stamp->size - SAMPLE_BYTES : 0;
-	int file = stamp->inode != 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1; /* opening a pipe would wait */
-	for (int i = 0; file >= 0 && i < SAMPLES; i++) {
-		ssize_t count = pread(file, bytes, sizeof bytes, last * i / (SAMPLES - 1));
-		hash = hash64_combine(hash, hash64(bytes, count > 0 ? (size_t)count : 0));
-	}
-	if (file >= 0)
-		close(file);
-	return hash;
-}
-
 void answer_identity_file(struct buffer *out, const char *name, const char *path, const struct file_stamp *stamp)
 {
 	buffer_format(out, "%s: %s, %" PRId64 " bytes, written at %" PRId64 " ns, sample %016" PRIx64 "\n", name, path,
-		      stamp->size, stamp->nanoseconds, hash_sample(path, stamp));
+		      stamp->size, stamp->nanoseconds, file_sample_hash(path, stamp));
 }
 
 /* Paths need not be UTF-8, but the note, a JSON file, is: writes invalid bytes as \xE9. */

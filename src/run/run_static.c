@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file_sample.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -33,7 +34,8 @@ static enum status open_source(const struct conversion *conversion, int64_t inde
 	if (format == INSTANCE_STATIC)
 		return static_file_open(file, source);
 	TRY(instance_file_fingerprint(source, &fingerprint));
-	made = fingerprint;
+	struct file_stamp stamp = file_stamp_at(source);
+	made = hash64_combine(fingerprint, file_sample_hash(source, &stamp));
 	if (format == INSTANCE_PAIRS) {
 		const struct tokenizer_settings *settings = tokenizer_settings_of(conversion->demands->tokenizer);
 		const int32_t made_with[] = {conversion->demands->pair_length, conversion->demands->pair_predictions,

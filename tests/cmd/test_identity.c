@@ -1,5 +1,7 @@
 /* Training data are what they claim to be: tokens by their checksums, text by its casing; and a run folder belongs to the
  * run that locked it. */
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "cmd/small_run.h"
 #include "data/pretraining/static_instances.h"
@@ -126,6 +128,22 @@ static void instances_are_verified(void **state)
 		       f, f, f);
 	assert_ok(file_copy(test_path("other.instances"), test_path(name)));
 	assert_program(0, "", INSTANCES("their.tfrecord", "converted", ""));
+	/* Nor what was made of another one of the same name, size, and time. */
+	struct stat before;
+	assert_program(0, "", INSTANCES("their.tfrecord", "planned", " --plan"));
+	assert_int_equal(stat(test_path("their.tfrecord"), &before), 0);
+	for (int seed = 4; file_size(test_path("other.tfrecord")) != before.st_size && seed < 100; seed++)
+		assert_program(0, "",
+			       "instances --corpus %s/first.txt " WORDS
+			       " --max_seq_length 16 --max_predictions_per_seq 2 --random_seed %d --out %s/other.tfrecord",
+			       f, f, seed, f);
+	assert_ok(file_copy(test_path("other.tfrecord"), test_path("their.tfrecord")));
+	const struct timespec times[] = {before.st_atim, before.st_mtim};
+	assert_int_equal(utimensat(AT_FDCWD, test_path("their.tfrecord"), times, 0), 0);
+	assert_int_equal(file_size(test_path("their.tfrecord")), before.st_size);
+	assert_program(0, "", INSTANCES("their.tfrecord", "planned", ""));
+	assert_program(0, "", INSTANCES("their.tfrecord", "not_planned", ""));
+	assert_same_file(test_path("planned/final/model.safetensors"), test_path("not_planned/final/model.safetensors"));
 }
 
 /* Other tokens of the same lengths, properly prepared under the same name; and damaged ones. */
