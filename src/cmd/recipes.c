@@ -3,10 +3,12 @@
 
 #include <string.h>
 
-/* The file recipes/NAME.conf as a string. A program that is copied alone has its recipes, and never those of another version. */
+/* The file recipes/NAME.conf as a string. A program that is copied alone has its recipes, and never those of another version.
+ * (The symbols are global because arm64's linker takes a place within a section for its beginning.) */
 #define RECIPE(name)                                                                                                             \
-	extern const char recipe_##name[];                                                                                       \
-	__asm__(".pushsection .rodata\nrecipe_" #name ": .incbin \"recipes/" #name ".conf\"\n.byte 0\n.popsection")
+	extern const char recipe_##name[] __attribute__((visibility("hidden")));                                                 \
+	__asm__(".pushsection .rodata\n.global recipe_" #name "\n.hidden recipe_" #name "\n"                                     \
+		"recipe_" #name ": .incbin \"recipes/" #name ".conf\"\n.byte 0\n.popsection")
 RECIPE(original);
 RECIPE(fast);
 
