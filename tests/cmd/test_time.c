@@ -78,7 +78,7 @@ static void warms_up_by_updates(void **state)
 {
 	assert_program(75, "",
 		       "pretrain --corpus %s --model %s --out %s/warm --time %ds --num_warmup_steps 20 --stop_at_step 5 " SMALL,
-		       corpus, config, test_folder, 60 * SLOWNESS);
+		       corpus, config, test_folder, 20 * SLOWNESS);
 	assert_true(recorded("warm", "begun") > 0);
 	for (int step = 1; step <= 5; step++)
 		assert_true(metric_at(test_path("warm/metrics.jsonl"), step, "learning_rate") < 5.001e-5 * step);
